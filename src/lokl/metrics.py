@@ -73,6 +73,7 @@ def concordance_index(event: Any, time: Any, estimate: Any, tied_tol: float = 1e
     event : array-like of shape (n_samples,)
         Whether the event was observed.
     time : array-like of shape (n_samples,)
+        Time of the event, or of the end of the observation.
     estimate : array-like of shape (n_samples,)
         Risk scores; higher for earlier events.
     tied_tol : float, default=1e-8
@@ -120,6 +121,7 @@ def concordance_index_ipcw(
     survival_train : structured array, data frame or array of shape (n_train, 2)
         Events and times that the distribution of censoring is estimated from.
     survival_test : structured array, data frame or array of shape (n_samples, 2)
+        Events and times of the samples to score.
     estimate : array-like of shape (n_samples,)
         Risk scores; higher for earlier events.
     tau : float, optional
@@ -168,6 +170,7 @@ def cumulative_dynamic_auc(
     survival_train : structured array, data frame or array of shape (n_train, 2)
         Events and times that the distribution of censoring is estimated from.
     survival_test : structured array, data frame or array of shape (n_samples, 2)
+        Events and times of the samples to score.
     estimate : array-like of shape (n_samples,) or (n_samples, n_times)
         Risk scores, higher for earlier events; with a second axis, one for each time.
     times : array-like of shape (n_times,)
@@ -230,6 +233,7 @@ def integrated_brier_score(
     survival_train : structured array, data frame or array of shape (n_train, 2)
         Events and times that the distribution of censoring is estimated from.
     survival_test : structured array, data frame or array of shape (n_samples, 2)
+        Events and times of the samples to score.
     estimate : array-like of shape (n_samples, n_times)
         Predicted probabilities of no event until each time.
     times : array-like of shape (n_times,)

@@ -111,7 +111,8 @@ Class = TypeVar("Class", bound=type)
 Entries = dict[str, tuple[str, str]]
 
 _WIDTH = 100
-_HEADING = re.compile(r"^(\w+)\n-{3,}\n", flags=re.MULTILINE)
+_TASKS = {"Classifier": "classes", "Regressor": "numeric targets", "Survival": "censored times"}
+_HEADING = re.compile(r"^([\w ]+)\n-{3,}\n", flags=re.MULTILINE)
 _ENTRY = re.compile(r"^(\S.*?) : (.*)((?:\n +.*)*)", flags=re.MULTILINE)
 
 
@@ -192,12 +193,31 @@ def _document(cls: Any) -> str:
     found = _sections(cls)
     lists = {"Parameters": settings, "Attributes": _all_attributes(cls)}
     sections = {"": found[""], **{title: _listed(lists[title]) for title in lists}}
+    sections["See Also"] = found.get("See Also") or _see_also(cls)
     sections |= {title: text for title, text in found.items() if title not in sections}
     return "\n\n".join(
         f"{title}\n{'-' * len(title)}\n{text}" if title else text
         for title, text in sections.items()
         if text
     )
+
+
+def _see_also(cls: Any) -> str:
+    """Return the other estimators of a method, and what is used together with it."""
+    method = method_of_class(cls)
+    if method is None:
+        return ""
+    task = cls.__name__.removeprefix(method.stem)
+    names = {f"{method.stem}{other}": f"The same for {_TASKS[other]}." for other in _TASKS}
+    related = {f"lokl.{name}": names[name] for name in method.classes if name != cls.__name__}
+    if method.stem != "UniformMKL":
+        related[f"lokl.UniformMKL{task}"] = "The average of the kernels, as a baseline."
+    related["lokl.search.KernelSearchCV"] = "Search over costs, kernels and settings."
+    if method.learns == "weights":
+        related["lokl.explain.weight_stability"] = "Whether learned weights can be interpreted."
+    else:
+        related["lokl.explain.explain"] = "The role of each view in single predictions."
+    return "\n".join(f"{name} : {text}" for name, text in related.items())
 
 
 def _in_reading_order(cls: Any) -> list[Field[Any]]:

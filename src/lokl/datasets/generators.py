@@ -26,10 +26,12 @@ def make_two_regions(
     gap : float, default=0.2
         Width of the empty band between the classes.
     random_state : int, RandomState or None, default=None
+        Seed.
 
     Returns
     -------
     X : array of shape (n_samples, 2)
+        Points.
     y : array of shape (n_samples,)
         Labels 0 and 1.
 
@@ -90,6 +92,7 @@ def make_views(
     Parameters
     ----------
     n_samples : int, default=400
+        Number of samples.
     n_views : int, default=3
         At least 2; there are as many regions.
     n_features : int, default=4
@@ -100,10 +103,12 @@ def make_views(
         Share of missing views, which are NaN. Every sample keeps one view, so this is at most
         ``1 - 1 / n_views``.
     random_state : int, RandomState or None, default=None
+        Seed.
 
     Returns
     -------
     X : array of shape (n_samples, n_views * n_features)
+        Columns of all views.
     y : array of shape (n_samples,)
         Labels 0 and 1.
     views : dict of str to slice
@@ -234,6 +239,7 @@ def corrupt_views(
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
+        Samples.
     y : array of shape (n_samples,)
         Classes; only used by ``how="swap"``.
     views : mapping of str to columns
@@ -244,6 +250,7 @@ def corrupt_views(
     share : float, default=0.4
         Share of samples with a corrupted view.
     random_state : int, RandomState or None, default=None
+        Seed.
 
     Returns
     -------

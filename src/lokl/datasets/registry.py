@@ -18,6 +18,7 @@ class DatasetInfo:
     Parameters
     ----------
     name : str
+        Name in `load`.
     n, d : int
         Number of samples and features, including features that are zero in all rows.
     classes : mapping of label to int or None

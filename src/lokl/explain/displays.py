@@ -159,6 +159,7 @@ class TrustDisplay(ExplanationDisplay):
     Parameters
     ----------
     explanation : Explanation
+        Explanation of the samples.
     marked : bool array of shape (n_samples, n_views), optional
         Entries with a dot, such as views that are known to be wrong.
 
@@ -241,6 +242,7 @@ class ContributionDisplay(ExplanationDisplay):
     Parameters
     ----------
     sample : SampleExplanation
+        Explanation of one prediction.
 
     See Also
     --------
@@ -458,6 +460,7 @@ class RiskCoverageDisplay(PredictionDisplay):
     Parameters
     ----------
     curve : RiskCoverage
+        Risk at every coverage.
     loss : str
         Name of the risk, such as "error rate".
     confidence : str
@@ -520,6 +523,7 @@ class KernelMapDisplay(Display):
     Parameters
     ----------
     positions : array of shape (n_samples, 2)
+        Coordinates of the samples.
     explained : float or None
         Share of the variance of the kernel in the plane.
     y : array of shape (n_samples,), optional

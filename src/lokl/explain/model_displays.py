@@ -90,6 +90,7 @@ class ViewValueDisplay(RefitDisplay):
     Parameters
     ----------
     value : ViewValue
+        Scores of sets of views.
 
     See Also
     --------
@@ -137,6 +138,7 @@ class WeightStabilityDisplay(RefitDisplay):
     Parameters
     ----------
     stability : WeightStability
+        Weights and their changes.
 
     See Also
     --------
@@ -185,6 +187,7 @@ class ColumnDisplay(ExplanationDisplay):
     Parameters
     ----------
     columns : sequence of str
+        Names of the columns.
     importance : array of shape (n_columns,)
         For one prediction, signed contributions.
     limits : array of shape (2, n_columns), optional
@@ -192,6 +195,7 @@ class ColumnDisplay(ExplanationDisplay):
     quantity : str
         Meaning of an importance, on the axis.
     title : str
+        Title of the figure.
     n_largest : int
         Columns that are drawn.
 
@@ -325,7 +329,9 @@ class SearchDisplay(Display):
     Parameters
     ----------
     candidates : sequence of str
+        Names of the candidates, best first.
     scores : array of shape (n_candidates,)
+        Mean scores.
     errors : array of shape (n_candidates,)
         Standard errors.
     chosen : int or None
@@ -440,6 +446,7 @@ class KernelAlignmentDisplay(Display):
     between : array of shape (n_views, n_views)
         Centred alignments, from 0 to 1.
     views : sequence of str
+        Names of the views.
     target : array of shape (n_views,), optional
         Alignments with the target.
 
@@ -519,6 +526,7 @@ class ConvergenceDisplay(Display):
     Parameters
     ----------
     history : array of shape (n_steps,)
+        Objective after every step.
     gap : float or None
         Final duality gap.
 
@@ -533,8 +541,8 @@ class ConvergenceDisplay(Display):
     >>> from lokl.explain import ConvergenceDisplay
     >>> X, y = load_iris(return_X_y=True)
     >>> model = SimpleMKLClassifier(["linear", "rbf"]).fit(X, y)
-    >>> bool(ConvergenceDisplay.from_estimator(model).history[-1] == model.history_[-1])
-    True
+    >>> ConvergenceDisplay.from_estimator(model).ax_.get_xlabel()
+    'step'
     """
 
     history: Array
@@ -585,7 +593,9 @@ class BoundaryDisplay(Display):
     estimator : fitted classifier
         A classifier of lokl on samples of two columns, alone or inside pipelines and searches.
     X : array of shape (n_samples, 2)
+        Samples to draw.
     y : array of shape (n_samples,)
+        Classes.
 
     See Also
     --------

@@ -85,8 +85,8 @@ class SummaryTable:
     >>> kernels = per_view(RBF(), {"acids": slice(0, 5), "colours": slice(5, 13)})
     >>> model = UniformMKLClassifier(kernels, C=10).fit(X[::2], y[::2])
     >>> table = view_importance(model, X[1::2], y[1::2], random_state=0)
-    >>> bool(table.row("colours")["loss"] > table.row("acids")["loss"])
-    True
+    >>> round(table.row("colours")["loss"], 2), round(table.row("acids")["loss"], 2)
+    (0.52, 0.11)
     """
 
     title: str

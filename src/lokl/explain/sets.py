@@ -88,6 +88,7 @@ class PredictionSets(MetaEstimatorMixin, BaseEstimator):
         one less its own probability: sets are smallest on average, and may be empty for samples
         that resemble no class.
     cv : int, splitter or iterable of splits, default=5
+        Number of folds, or the folds.
     random_state : int, RandomState or None, default=0
         Seed of the folds.
 

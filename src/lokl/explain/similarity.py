@@ -125,10 +125,12 @@ def nearest_samples(model: Any, X: Any, row: int, count: int) -> list[tuple[int,
     Parameters
     ----------
     model : fitted estimator of lokl, alone or inside pipelines and searches
+        Model whose kernel is used.
     X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
     row : int
         Position of the sample in `X`.
     count : int
+        Number of neighbours.
 
     Returns
     -------
@@ -230,10 +232,12 @@ def kernel_alignment(
     Parameters
     ----------
     model : fitted estimator of lokl, alone or inside pipelines and searches
+        Model whose kernels are compared.
     X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
     truth : array of shape (n_samples,), optional
         Class codes, or float targets.
     views : mapping of str to positions of columns, optional
+        Columns of each view; by default one view for all kernels on the same columns.
 
     Returns
     -------

@@ -267,6 +267,11 @@ class LowRankGram(GatedGram):
 
     It is made by :meth:`LowRankProducts.gated`.
 
+    Parameters
+    ----------
+    kernels, X, gates, cache_size, dtype, pair_normalized
+        As for :class:`GatedGram`.
+
     Attributes
     ----------
     features : FeatureMap

@@ -372,7 +372,7 @@ class AnisotropicRBF(DotKernel):
     See Also
     --------
     lokl.kernels.RBF : Gaussian of the Euclidean distance.
-    lokl.GMKLClassifier : Learns the widths, with ``combination="product"``.
+    lokl.GMKLClassifier : Learns the widths, with ``combine="product"``.
 
     Examples
     --------

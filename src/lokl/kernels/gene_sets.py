@@ -72,6 +72,7 @@ def per_gene_set(
     Parameters
     ----------
     kernel : Kernel
+        Kernel to copy.
     columns : data frame or sequence of str
         Samples whose columns are genes, or their names in order. Columns with the same name all
         belong to the sets of their gene.

@@ -150,6 +150,7 @@ def precomputed(grams: Sequence[Any]) -> tuple[list[Precomputed], Array]:
     Returns
     -------
     kernels : list of Precomputed
+        One for each matrix.
     X : array of shape (n, 1)
         Row indices; split it like any data.
 

@@ -102,8 +102,8 @@ class CLMKLClassifier(_CLMKL, Classifier):
     >>> from lokl import CLMKLClassifier
     >>> X, y = load_wine(return_X_y=True)
     >>> model = CLMKLClassifier(random_state=0).fit(scale(X), y)
-    >>> bool(model.score(scale(X), y) > 0.95)
-    True
+    >>> round(model.score(scale(X), y), 2)
+    1.0
     >>> model.weights_.shape
     (3, 3)
     """
@@ -125,6 +125,6 @@ class CLMKLRegressor(_CLMKL, Regressor):
     >>> from lokl import CLMKLRegressor
     >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
     >>> model = CLMKLRegressor(["linear", "rbf"], C=10, random_state=0).fit(X, np.sin(X[:, 0]))
-    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.8)
-    True
+    >>> round(model.score(X, np.sin(X[:, 0])), 2)
+    0.99
     """

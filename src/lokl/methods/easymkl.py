@@ -47,8 +47,8 @@ class EasyMKLClassifier(Classifier):
     >>> from lokl import EasyMKLClassifier
     >>> X, y = load_wine(return_X_y=True)
     >>> model = EasyMKLClassifier().fit(scale(X), y)
-    >>> bool(model.score(scale(X), y) > 0.95)
-    True
+    >>> round(model.score(scale(X), y), 2)
+    1.0
     >>> model.weights_.shape
     (3,)
     """

@@ -196,8 +196,8 @@ class ExpertAverageClassifier(ExpertAverage, Classifier):
     >>> from lokl import ExpertAverageClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> model = ExpertAverageClassifier(["linear", "rbf"], cost_factors=[1.0, 10.0]).fit(X, y)
-    >>> bool(model.score(X, y) > 0.9)
-    True
+    >>> round(model.score(X, y), 2)
+    0.97
     """
 
 
@@ -219,8 +219,8 @@ class ExpertAverageRegressor(ExpertAverage, Regressor):
     >>> from lokl import ExpertAverageRegressor
     >>> X = np.linspace(0, 6, 50)[:, np.newaxis]
     >>> model = ExpertAverageRegressor(["rbf"], C=10).fit(X, np.sin(X[:, 0]))
-    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.95)
-    True
+    >>> round(model.score(X, np.sin(X[:, 0])), 2)
+    0.99
     """
 
 
@@ -237,7 +237,7 @@ class ExpertAverageSurvival(ExpertAverage, Survival):
        Transactions on Pattern Analysis and Machine Intelligence 20(3):226-239, 1998.
        https://doi.org/10.1109/34.667881
     .. [2] T. M. Therneau, P. M. Grambsch, T. R. Fleming. Martingale-Based Residuals for Survival
-       Models. Biometrika 77, 1990.
+       Models. Biometrika 77(1):147-160, 1990.
 
     Examples
     --------
@@ -248,6 +248,6 @@ class ExpertAverageSurvival(ExpertAverage, Survival):
     >>> event, censored = ends[:, 0] * np.exp(-2 * X[:, 0]), 3 * ends[:, 1]
     >>> y = lokl.survival_target(event <= censored, np.minimum(event, censored))
     >>> model = lokl.ExpertAverageSurvival(["linear", "rbf"], loss="squared").fit(X, y)
-    >>> bool(model.score(X, y) > 0.8)
-    True
+    >>> round(model.score(X, y), 2)
+    0.85
     """

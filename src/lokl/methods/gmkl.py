@@ -159,11 +159,10 @@ class GMKLClassifier(_GMKL, Classifier):
     References
     ----------
     .. [1] M. Varma, B. R. Babu. More Generality in Efficient Multiple Kernel Learning.
-       International Conference on Machine Learning (ICML), 2009.
-       https://doi.org/10.1145/1553374.1553510
+       International Conference on Machine Learning (ICML), 1065-1072, 2009.
     .. [2] A. Jain, S. V. N. Vishwanathan, M. Varma. SPF-GMKL: Generalized Multiple Kernel Learning
-       with a Million Kernels. ACM SIGKDD Conference on Knowledge Discovery and Data Mining, 2012.
-       https://doi.org/10.1145/2339530.2339648
+       with a Million Kernels. ACM SIGKDD Conference on Knowledge Discovery and Data Mining, 750-758,
+       2012.
 
     Examples
     --------
@@ -172,8 +171,8 @@ class GMKLClassifier(_GMKL, Classifier):
     >>> from lokl import GMKLClassifier
     >>> X, y = load_wine(return_X_y=True)
     >>> model = GMKLClassifier().fit(scale(X), y)
-    >>> bool(model.score(scale(X), y) > 0.95)
-    True
+    >>> round(model.score(scale(X), y), 2)
+    1.0
     >>> model.weights_.shape
     (3,)
     """
@@ -186,11 +185,10 @@ class GMKLRegressor(_GMKL, Regressor):
     References
     ----------
     .. [1] M. Varma, B. R. Babu. More Generality in Efficient Multiple Kernel Learning.
-       International Conference on Machine Learning (ICML), 2009.
-       https://doi.org/10.1145/1553374.1553510
+       International Conference on Machine Learning (ICML), 1065-1072, 2009.
     .. [2] A. Jain, S. V. N. Vishwanathan, M. Varma. SPF-GMKL: Generalized Multiple Kernel Learning
-       with a Million Kernels. ACM SIGKDD Conference on Knowledge Discovery and Data Mining, 2012.
-       https://doi.org/10.1145/2339530.2339648
+       with a Million Kernels. ACM SIGKDD Conference on Knowledge Discovery and Data Mining, 750-758,
+       2012.
 
     Examples
     --------
@@ -198,6 +196,6 @@ class GMKLRegressor(_GMKL, Regressor):
     >>> from lokl import GMKLRegressor
     >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
     >>> model = GMKLRegressor(["linear", "rbf"], C=10).fit(X, np.sin(X[:, 0]))
-    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.8)
-    True
+    >>> round(model.score(X, np.sin(X[:, 0])), 2)
+    0.99
     """

@@ -54,7 +54,6 @@ class GSMKLClassifier(_GSMKL, Classifier):
     ----------
     .. [1] J. Yang, Y. Li, Y. Tian, L. Duan, W. Gao. Group-Sensitive Multiple Kernel Learning for
        Object Categorization. IEEE International Conference on Computer Vision (ICCV), 2009.
-       https://doi.org/10.1109/ICCV.2009.5459172
 
     Examples
     --------
@@ -63,8 +62,8 @@ class GSMKLClassifier(_GSMKL, Classifier):
     >>> from lokl import GSMKLClassifier
     >>> X, y = load_wine(return_X_y=True)
     >>> model = GSMKLClassifier(random_state=0).fit(scale(X), y)
-    >>> bool(model.score(scale(X), y) > 0.95)
-    True
+    >>> round(model.score(scale(X), y), 2)
+    0.99
     """
 
 
@@ -76,7 +75,6 @@ class GSMKLRegressor(_GSMKL, Regressor):
     ----------
     .. [1] J. Yang, Y. Li, Y. Tian, L. Duan, W. Gao. Group-Sensitive Multiple Kernel Learning for
        Object Categorization. IEEE International Conference on Computer Vision (ICCV), 2009.
-       https://doi.org/10.1109/ICCV.2009.5459172
 
     Examples
     --------
@@ -84,6 +82,6 @@ class GSMKLRegressor(_GSMKL, Regressor):
     >>> from lokl import GSMKLRegressor
     >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
     >>> model = GSMKLRegressor(["linear", "rbf"], C=10, random_state=0).fit(X, np.sin(X[:, 0]))
-    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.8)
-    True
+    >>> round(model.score(X, np.sin(X[:, 0])), 2)
+    0.99
     """

@@ -169,9 +169,9 @@ class LMKLClassifier(_LMKL, Classifier):
     References
     ----------
     .. [1] M. Gönen, E. Alpaydin. Localized Multiple Kernel Learning. International Conference on
-       Machine Learning (ICML), 2008. https://doi.org/10.1145/1390156.1390201
+       Machine Learning (ICML), 2008.
     .. [2] M. Gönen, E. Alpaydin. Localized Algorithms for Multiple Kernel Learning. Pattern
-       Recognition 46(3):795-807, 2013. https://doi.org/10.1016/j.patcog.2012.09.002
+       Recognition 46:795-807, 2013.
 
     Examples
     --------
@@ -180,8 +180,8 @@ class LMKLClassifier(_LMKL, Classifier):
     >>> from lokl import LMKLClassifier
     >>> X, y = load_wine(return_X_y=True)
     >>> model = LMKLClassifier(gating="kernel_pca", random_state=0).fit(scale(X), y)
-    >>> bool(model.score(scale(X), y) > 0.95)
-    True
+    >>> round(model.score(scale(X), y), 2)
+    1.0
     >>> model.weights(scale(X)).shape
     (178, 3)
     """
@@ -194,9 +194,9 @@ class LMKLRegressor(_LMKL, Regressor):
     References
     ----------
     .. [1] M. Gönen, E. Alpaydin. Localized Multiple Kernel Learning. International Conference on
-       Machine Learning (ICML), 2008. https://doi.org/10.1145/1390156.1390201
+       Machine Learning (ICML), 2008.
     .. [2] M. Gönen, E. Alpaydin. Localized Algorithms for Multiple Kernel Learning. Pattern
-       Recognition 46(3):795-807, 2013. https://doi.org/10.1016/j.patcog.2012.09.002
+       Recognition 46:795-807, 2013.
 
     Examples
     --------
@@ -204,8 +204,8 @@ class LMKLRegressor(_LMKL, Regressor):
     >>> from lokl import LMKLRegressor
     >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
     >>> model = LMKLRegressor(["linear", "rbf"], C=10, random_state=0).fit(X, np.sin(X[:, 0]))
-    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.8)
-    True
+    >>> round(model.score(X, np.sin(X[:, 0])), 2)
+    0.99
     """
 
 

@@ -70,8 +70,8 @@ class LpMKLClassifier(LpMKL, Classifier):
     >>> from lokl import LpMKLClassifier
     >>> X, y = load_wine(return_X_y=True)
     >>> model = LpMKLClassifier().fit(scale(X), y)
-    >>> bool(model.score(scale(X), y) > 0.95)
-    True
+    >>> round(model.score(scale(X), y), 2)
+    1.0
     >>> model.weights_.shape
     (3,)
     """
@@ -93,8 +93,8 @@ class LpMKLRegressor(LpMKL, Regressor):
     >>> from lokl import LpMKLRegressor
     >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
     >>> model = LpMKLRegressor(["linear", "rbf"], C=10).fit(X, np.sin(X[:, 0]))
-    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.8)
-    True
+    >>> round(model.score(X, np.sin(X[:, 0])), 2)
+    0.99
     """
 
 
@@ -112,8 +112,8 @@ class LpMKLSurvival(LpMKL, Survival):
        of Machine Learning Research 12:953-997, 2011.
        https://jmlr.org/papers/v12/kloft11a.html
     .. [2] P. K. Shivaswamy, W. Chu, M. Jansche. A Support Vector Approach to Censored Targets. IEEE
-       International Conference on Data Mining, 2007.
-
+       International Conference on Data Mining (ICDM), 655-660, 2007.
+       https://doi.org/10.1109/ICDM.2007.93
 
     Examples
     --------
@@ -124,6 +124,6 @@ class LpMKLSurvival(LpMKL, Survival):
     >>> event, censored = ends[:, 0] * np.exp(-2 * X[:, 0]), 3 * ends[:, 1]
     >>> y = lokl.survival_target(event <= censored, np.minimum(event, censored))
     >>> model = lokl.LpMKLSurvival(["linear", "rbf"]).fit(X, y)
-    >>> bool(model.score(X, y) > 0.8)
-    True
+    >>> round(model.score(X, y), 2)
+    0.85
     """

@@ -61,8 +61,8 @@ class MWUMKLClassifier(IterativeEstimator, Classifier):
     >>> from lokl import MWUMKLClassifier
     >>> X, y = load_wine(return_X_y=True)
     >>> model = MWUMKLClassifier().fit(scale(X), y)
-    >>> bool(model.score(scale(X), y) > 0.95)
-    True
+    >>> round(model.score(scale(X), y), 2)
+    1.0
     >>> model.weights_.shape
     (3,)
     """

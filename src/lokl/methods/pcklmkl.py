@@ -71,8 +71,8 @@ class PCKLMKLClassifier(LpMKL, Classifier):
     >>> from lokl import PCKLMKLClassifier
     >>> X, y = load_wine(return_X_y=True)
     >>> model = PCKLMKLClassifier(random_state=0).fit(scale(X), y)
-    >>> bool(model.score(scale(X), y) > 0.95)
-    True
+    >>> round(model.score(scale(X), y), 2)
+    1.0
     """
 
     max_iter: int = 100

@@ -181,7 +181,6 @@ class SAMKLClassifier(IterativeEstimator, Classifier):
     ----------
     .. [1] X. Liu, L. Wang, J. Zhang, J. Yin. Sample-Adaptive Multiple Kernel Learning. AAAI
        Conference on Artificial Intelligence, 2014.
-       https://doi.org/10.1609/aaai.v28i1.8983
 
     Examples
     --------
@@ -190,8 +189,8 @@ class SAMKLClassifier(IterativeEstimator, Classifier):
     >>> from lokl import SAMKLClassifier
     >>> X, y = load_wine(return_X_y=True)
     >>> model = SAMKLClassifier(random_state=0).fit(scale(X), y)
-    >>> bool(model.score(scale(X), y) > 0.95)
-    True
+    >>> round(model.score(scale(X), y), 2)
+    1.0
     """
 
     p: float = setting(2.0, NORM, "Norm of the weights: 1 is sparse, larger values are more even.")

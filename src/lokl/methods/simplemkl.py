@@ -55,8 +55,8 @@ class SimpleMKLClassifier(_SimpleMKL, Classifier):
     >>> from lokl import SimpleMKLClassifier
     >>> X, y = load_wine(return_X_y=True)
     >>> model = SimpleMKLClassifier().fit(scale(X), y)
-    >>> bool(model.score(scale(X), y) > 0.95)
-    True
+    >>> round(model.score(scale(X), y), 2)
+    1.0
     >>> model.weights_.shape
     (3,)
     """
@@ -77,8 +77,8 @@ class SimpleMKLRegressor(_SimpleMKL, Regressor):
     >>> from lokl import SimpleMKLRegressor
     >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
     >>> model = SimpleMKLRegressor(["linear", "rbf"], C=10).fit(X, np.sin(X[:, 0]))
-    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.8)
-    True
+    >>> round(model.score(X, np.sin(X[:, 0])), 2)
+    0.99
     """
 
 
@@ -94,8 +94,8 @@ class SimpleMKLSurvival(_SimpleMKL, Survival):
     .. [1] A. Rakotomamonjy, F. R. Bach, S. Canu, Y. Grandvalet. SimpleMKL. Journal of Machine
        Learning Research 9:2491-2521, 2008. https://jmlr.org/papers/v9/rakotomamonjy08a.html
     .. [2] P. K. Shivaswamy, W. Chu, M. Jansche. A Support Vector Approach to Censored Targets. IEEE
-       International Conference on Data Mining, 2007.
-
+       International Conference on Data Mining (ICDM), 655-660, 2007.
+       https://doi.org/10.1109/ICDM.2007.93
 
     Examples
     --------
@@ -106,6 +106,6 @@ class SimpleMKLSurvival(_SimpleMKL, Survival):
     >>> event, censored = ends[:, 0] * np.exp(-2 * X[:, 0]), 3 * ends[:, 1]
     >>> y = lokl.survival_target(event <= censored, np.minimum(event, censored))
     >>> model = lokl.SimpleMKLSurvival(["linear", "rbf"]).fit(X, y)
-    >>> bool(model.score(X, y) > 0.8)
-    True
+    >>> round(model.score(X, y), 2)
+    0.85
     """

@@ -153,8 +153,8 @@ class SwMKLClassifier(_SwMKL, Classifier):
     >>> from lokl import SwMKLClassifier
     >>> X, y = load_wine(return_X_y=True)
     >>> model = SwMKLClassifier(random_state=0).fit(scale(X), y)
-    >>> bool(model.score(scale(X), y) > 0.95)
-    True
+    >>> round(model.score(scale(X), y), 2)
+    1.0
     """
 
 
@@ -173,6 +173,6 @@ class SwMKLRegressor(_SwMKL, Regressor):
     >>> from lokl import SwMKLRegressor
     >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
     >>> model = SwMKLRegressor(["linear", "rbf"], C=10, random_state=0).fit(X, np.sin(X[:, 0]))
-    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.8)
-    True
+    >>> round(model.score(X, np.sin(X[:, 0])), 2)
+    0.99
     """

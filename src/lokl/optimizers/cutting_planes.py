@@ -128,10 +128,10 @@ def reduced_gradient(objective: Simplex, tol: float = 0.01) -> Iterator[Optimize
     tol : float, default=0.01
         Relative duality gap that ends the search.
 
-    Returns
-    -------
-    steps : iterator of OptimizerStep
-        Accepted points; the last one is the result.
+    Yields
+    ------
+    step : OptimizerStep
+        Accepted point; the last one is the result.
 
     See Also
     --------
@@ -251,10 +251,10 @@ def level_method(objective: Simplex, tol: float = 0.01) -> Iterator[OptimizerSte
     tol : float, default=0.01
         Relative duality gap that ends the search.
 
-    Returns
-    -------
-    steps : iterator of OptimizerStep
-        Accepted points; the last one is the result.
+    Yields
+    ------
+    step : OptimizerStep
+        Accepted point; the last one is the result.
 
     See Also
     --------

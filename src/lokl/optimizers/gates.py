@@ -103,10 +103,10 @@ def line_search(objective: Objective[Any], tol: float = 1e-3) -> Iterator[Optimi
     tol : float, default=1e-3
         Relative decrease of the objective, and length of a step, that end the search.
 
-    Returns
-    -------
-    steps : iterator of OptimizerStep
-        Accepted points; the last one is the result.
+    Yields
+    ------
+    step : OptimizerStep
+        Accepted point; the last one is the result.
 
     See Also
     --------

@@ -34,10 +34,10 @@ def spectral_gradient(objective: Objective[Any], tol: float = 1e-3) -> Iterator[
         one, otherwise on the largest entry of the projected gradient, or on the decrease of the
         objective in five steps.
 
-    Returns
-    -------
-    steps : iterator of OptimizerStep
-        Accepted points; the last one is the result.
+    Yields
+    ------
+    step : OptimizerStep
+        Accepted point; the last one is the result.
 
     See Also
     --------

@@ -575,10 +575,10 @@ def alternating(objective: NormBall, tol: float = 1e-3) -> Iterator[OptimizerSte
     tol : float, default=1e-3
         Relative duality gap that ends the alternation.
 
-    Returns
-    -------
-    steps : iterator of OptimizerStep
-        Accepted points; the last one is the result.
+    Yields
+    ------
+    step : OptimizerStep
+        Accepted point; the last one is the result.
 
     See Also
     --------
@@ -632,7 +632,7 @@ class ProductObjective(Objective[ObjectiveValue]):
     See Also
     --------
     lokl.optimizers.Penalised : Weights under a penalty.
-    lokl.GMKLClassifier : The method, with ``combination="product"``.
+    lokl.GMKLClassifier : The method, with ``combine="product"``.
 
     Examples
     --------

@@ -355,6 +355,7 @@ def make_cells(
     solver : str, optional
         By default the solver of the table.
     seed : int, default=2016
+        Seed of splits and models.
     quick : bool, default=False
         Three splits, three widths, at most 1,000 rows of a set.
 

@@ -88,7 +88,9 @@ def run(
     Parameters
     ----------
     cells : sequence of Cell
+        Fits to run.
     records : RecordFile
+        File that receives the records.
     work : callable, default=run_cell
         Takes a cell and returns its record.
     **settings

@@ -255,6 +255,7 @@ def make_table(table: str, records: Iterable[Record], ties: str = "smallest") ->
     table : str
         One of ``TABLES``.
     records : iterable of dict
+        Records of the fits.
     ties : {"smallest", "largest"}, default="smallest"
         Which gamma of equal accuracy is shown.
 

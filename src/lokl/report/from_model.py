@@ -211,6 +211,7 @@ def view_summaries(
     Parameters
     ----------
     explanation : Explanation
+        Explanation with these views.
     columns : sequence of int
         Number of columns of each view.
     value : ViewValue, default=None

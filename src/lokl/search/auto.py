@@ -429,8 +429,8 @@ class AutoMKLClassifier(ClassifierMixin, AutoMKL, CalibratedPredictions):
     >>> from lokl import AutoMKLClassifier
     >>> X, y = load_wine(return_X_y=True)
     >>> model = AutoMKLClassifier().fit(X, y)
-    >>> bool(model.best_score_ > 0.95)
-    True
+    >>> round(model.best_score_, 2)
+    0.99
     >>> model.predict_proba(X).shape
     (178, 3)
     """
@@ -503,8 +503,8 @@ class AutoMKLRegressor(RegressorMixin, AutoMKL):
     >>> import numpy as np
     >>> from lokl import AutoMKLRegressor
     >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
-    >>> bool(AutoMKLRegressor().fit(X, np.sin(X[:, 0])).best_score_ > 0.9)
-    True
+    >>> round(AutoMKLRegressor().fit(X, np.sin(X[:, 0])).best_score_, 2)
+    1.0
     """
 
     epsilon: float = setting(
@@ -550,7 +550,7 @@ class AutoMKLSurvival(SurvivalMixin, AutoMKL):
     References
     ----------
     .. [1] T. M. Therneau, P. M. Grambsch, T. R. Fleming. Martingale-Based Residuals for Survival
-       Models. Biometrika 77, 1990.
+       Models. Biometrika 77(1):147-160, 1990.
 
     Examples
     --------
@@ -561,8 +561,8 @@ class AutoMKLSurvival(SurvivalMixin, AutoMKL):
     >>> event, censored = ends[:, 0] * np.exp(-2 * X[:, 0]), 3 * ends[:, 1]
     >>> y = lokl.survival_target(event <= censored, np.minimum(event, censored))
     >>> model = lokl.AutoMKLSurvival().fit(X, y)
-    >>> bool(model.best_score_ > 0.75)
-    True
+    >>> round(model.best_score_, 2)
+    0.82
     """
 
     log_time: bool = setting(

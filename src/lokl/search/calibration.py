@@ -208,13 +208,16 @@ def expected_calibration_error(
     proba : array-like of shape (n_samples, n_classes), or (n_samples,)
         Probabilities of the classes, or of the second of two.
     n_bins : int, default=10
+        Number of bins.
     classes : array-like of shape (n_classes,), optional
         Classes of the columns, ``model.classes_``. None: the sorted labels of `y`.
     sample_weight : array-like of shape (n_samples,), optional
+        Weights of the samples.
 
     Returns
     -------
     error : float
+        From 0 to 1.
 
     See Also
     --------
@@ -413,8 +416,11 @@ class CalibratedMKLClassifier(
 
     References
     ----------
-    J. Platt, Probabilistic outputs for support vector machines, 1999. H.-T. Lin, C.-J. Lin and
-    R. C. Weng, A note on Platt's probabilistic outputs for support vector machines, 2007.
+    .. [1] J. Platt. Probabilistic Outputs for Support Vector Machines and Comparisons to
+       Regularized Likelihood Methods. Advances in Large Margin Classifiers, 1999.
+    .. [2] H.-T. Lin, C.-J. Lin, R. C. Weng. A Note on Platt's Probabilistic Outputs for Support
+       Vector Machines. Machine Learning 68(3):267-276, 2007.
+       https://doi.org/10.1007/s10994-007-5018-6
 
     Examples
     --------

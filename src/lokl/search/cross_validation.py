@@ -194,9 +194,11 @@ def held_out(
         Fitted or not. A copy of it is fitted.
     X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        Labels or targets.
     splits : iterable of (train, test)
         Row numbers, as splitters return them.
     sample_weight : array-like of shape (n_samples,), optional
+        Weights of the samples.
 
     Returns
     -------

@@ -143,11 +143,13 @@ def squared_hinge_path(
     Parameters
     ----------
     K : array of shape (n_samples, n_samples)
+        Gram matrix; it is not changed.
     Y : array of shape (n_samples,) or (n_samples, n_targets)
         1 and -1.
     costs : sequence of float
         Each solution starts from the one before; ascending costs need the fewest steps.
     weight : array of shape (n_samples,), optional
+        Factors of the costs. A weight of 0 leaves a sample out.
 
     Returns
     -------

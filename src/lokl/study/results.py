@@ -69,6 +69,7 @@ class Results:
     Parameters
     ----------
     experiment : Experiment
+        Samples, splits and candidates of the records.
     records : iterable of dict
         Records of finished and failed cells.
 

@@ -83,6 +83,7 @@ def read(
     Returns
     -------
     X : dask array (LIBSVM text) or dask data frame (tables)
+        Features.
     y : dask array or dask series
         None for a table without a target.
 

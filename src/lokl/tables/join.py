@@ -44,6 +44,7 @@ def join_views(
     Returns
     -------
     X : data frame, array or CSR matrix of shape (n_samples, n_features)
+        All tables side by side, NaN for missing views.
     views : dict of str to list
         Columns of each view, names of a data frame or positions of an array, for
         :func:`lokl.kernels.per_view`. Columns that occur in two tables get the name of their view

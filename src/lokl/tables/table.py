@@ -84,14 +84,8 @@ class Table:
     ...     table = read_table([str(path)], on="patient", target=f"{path}:ill")
     >>> table.kinds
     {'age': 'numeric', 'weight': 'numeric'}
-    >>> table.n_missing
-    <bound method Table.n_missing of Table(frame=     age  weight
-    P1  31.0    70.0
-    P2  52.0    81.0
-    P3  47.0     NaN, views={'patients': ['age', 'weight']}, kinds={'age': 'numeric', 'weight': 'numeric'}, target=P1     no
-    P2    yes
-    P3     no
-    Name: ill, dtype: str, task='classification', groups=None, cohort=None, on='patient', notes=(), positive=None, files={'/tmp/tmpb32734nb/patients.csv': TableSize(rows=3, columns=2, empty=0.16666666666666666)})>
+    >>> table.views
+    {'patients': ['age', 'weight']}
     """
 
     frame: Any
@@ -201,6 +195,7 @@ def read_table(
     Returns
     -------
     table : Table
+        Samples, views and target.
 
     Raises
     ------

@@ -494,8 +494,8 @@ class TrustedVoteClassifier(_TrustedVote, ProbabilityMixin, Classifier):
     >>> X, y = load_wine(return_X_y=True)
     >>> views = {"acids": RBF().on(slice(0, 5)), "colours": RBF().on(slice(5, 13))}
     >>> model = TrustedVoteClassifier(views, C=10, random_state=0).fit(scale(X), y)
-    >>> bool(model.score(scale(X), y) > 0.95)
-    True
+    >>> round(model.score(scale(X), y), 2)
+    1.0
     >>> model.predict_proba(scale(X)).shape
     (178, 3)
     """
@@ -549,8 +549,8 @@ class TrustedVoteRegressor(_TrustedVote, Regressor):
     >>> from lokl.kernels import RBF
     >>> X = np.linspace(0, 6, 60)[:, np.newaxis]
     >>> model = TrustedVoteRegressor([RBF(0.5), RBF(2.0)], C=10, random_state=0)
-    >>> bool(model.fit(X, np.sin(X[:, 0])).score(X, np.sin(X[:, 0])) > 0.9)
-    True
+    >>> round(model.fit(X, np.sin(X[:, 0])).score(X, np.sin(X[:, 0])), 2)
+    0.98
     """
 
     n_bins: int = setting(200, count(10), "Number of bins over the range of a target.")
@@ -589,8 +589,8 @@ class TrustedVoteSurvival(_TrustedVote, Survival):
     >>> y = lokl.survival_target(event <= censored, np.minimum(event, censored))
     >>> views = {"blood": RBF(0.1).on([0, 1]), "scan": RBF(0.1).on([2, 3])}
     >>> model = lokl.TrustedVoteSurvival(views, loss="squared").fit(X, y)
-    >>> bool(model.score(X, y) > 0.75)
-    True
+    >>> round(model.score(X, y), 2)
+    0.82
     >>> model.trust(X).shape
     (100, 2)
     """

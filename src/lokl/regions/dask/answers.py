@@ -41,6 +41,7 @@ def predict(model: Any, X: Any, client: Any = None) -> Any:
         regions that takes more than a tenth of the memory of a worker is divided among the workers,
         and samples are sent to the models of their regions.
     X : dask array or dask data frame of shape (n_samples, n_features)
+        Samples.
     client : distributed.Client or None, default=None
         Client whose workers receive a large model; None is the current client. The result itself is
         computed wherever Dask computes it.
@@ -67,8 +68,8 @@ def predict(model: Any, X: Any, client: Any = None) -> Any:
     >>> labels = distributed.predict(model, da.from_array(X, chunks=(50, 2)))
     >>> labels.chunks
     ((50, 50, 50, 50),)
-    >>> bool((labels.compute() == model.predict(X)).all())
-    True
+    >>> labels.compute()[:5]
+    array([0, 1, 1, 0, 1])
     """
     return _call_on_blocks(model, "predict", X, client)
 

@@ -76,8 +76,8 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any = None, client: Any = Non
     >>> X, y = make_moons(2000, noise=0.2, random_state=0)
     >>> model = RegionClassifier(UniformMKLClassifier(["rbf"], C=10), max_region_size=500)
     >>> fitted = distributed.fit(model, da.from_array(X, chunks=(300, 2)), y)
-    >>> bool(fitted.score(X, y) > 0.95)
-    True
+    >>> round(fitted.score(X, y), 2)
+    0.98
     """
     model = _checked_copy(model)
     cluster = graph.Cluster(client)
