@@ -161,8 +161,8 @@ class GMKLClassifier(_GMKL, Classifier):
     .. [1] M. Varma, B. R. Babu. More Generality in Efficient Multiple Kernel Learning.
        International Conference on Machine Learning (ICML), 1065-1072, 2009.
     .. [2] A. Jain, S. V. N. Vishwanathan, M. Varma. SPF-GMKL: Generalized Multiple Kernel Learning
-       with a Million Kernels. ACM SIGKDD Conference on Knowledge Discovery and Data Mining, 750-758,
-       2012.
+       with a Million Kernels. ACM SIGKDD Conference on Knowledge Discovery and Data Mining,
+       750-758, 2012.
 
     Examples
     --------
@@ -187,8 +187,8 @@ class GMKLRegressor(_GMKL, Regressor):
     .. [1] M. Varma, B. R. Babu. More Generality in Efficient Multiple Kernel Learning.
        International Conference on Machine Learning (ICML), 1065-1072, 2009.
     .. [2] A. Jain, S. V. N. Vishwanathan, M. Varma. SPF-GMKL: Generalized Multiple Kernel Learning
-       with a Million Kernels. ACM SIGKDD Conference on Knowledge Discovery and Data Mining, 750-758,
-       2012.
+       with a Million Kernels. ACM SIGKDD Conference on Knowledge Discovery and Data Mining,
+       750-758, 2012.
 
     Examples
     --------
