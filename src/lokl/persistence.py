@@ -50,8 +50,8 @@ _MAX_SETTING_LENGTH = 200
 
 # Classes of lokl that are parts of models. None of their modules opens files or runs programs.
 _LOKL_CLASS = re.compile(
-    r"lokl\.(kernels|gates|gram|solvers|optimizers|base|methods|search|regions|tables\.preparation"
-    r"|explain\.sets)(\.[a-z0-9_]+)*\.\w+"
+    r"lokl\.(kernels|gates|gram|solvers|optimizers|base|methods|search|regions|explain\.sets"
+    r"|tables\.(preparation|adjustment))(\.[a-z0-9_]+)*\.\w+"
 )
 # Nodes of skops that create objects of lokl: empty, then filled with their attributes, or as named
 # tuples; or that refer to a class itself.
@@ -482,6 +482,7 @@ def describe(model: Any) -> dict[str, Any]:
             "columns": _first(layers, "feature_names_in_"),
             "kinds": _first(layers, "kinds_"),
             "views": _first(layers, "views_") or views,
+            "covariates": _first(layers, "covariates_"),
         },
         "target": {
             "name": _first(layers, "target_name_"),

@@ -385,6 +385,7 @@ def info(model: Path, as_json: bool) -> None:
         "classes": shorten_list(target["classes"] or [], _SHOWN),
         "columns": str(accepted["n_features"]),
         **{f"view {view}": shorten_list(names, _SHOWN) for view, names in views.items()},
+        "adjusted for": shorten_list(accepted.get("covariates") or [], _SHOWN),
         "method": dict(_chosen(stored))["model"],
         "held out": dict(_chosen(stored))["score"],
         "settings": ", ".join(f"{k}={v}" for k, v in stored["settings"].items() if k != "kernels"),

@@ -104,14 +104,17 @@ _METAVARS = {
     "solver": "NAME",
     **dict.fromkeys(("target", "on", "groups", "cohort", "leave_one_group_out"), "COLUMN"),
     "test": "FILE",
-    **dict.fromkeys(("task", "score", "goal", "reading", "selection", "ties"), "NAME"),
+    "covariates": "COLUMN,...",
+    **dict.fromkeys(
+        ("task", "score", "goal", "covariates_as", "reading", "selection", "ties"), "NAME"
+    ),
     **dict.fromkeys(("folds", "repeats", "permutations", "seed", "jobs"), "N"),
     **dict.fromkeys(("sets", "dictionaries", "backend"), "NAME"),
 }
 # Groups of options in the help, in their order.
 _GROUPS = {
     "Tables": (
-        *("target", "on", "views", "groups", "cohort", "test"),
+        *("target", "on", "views", "groups", "cohort", "test", "covariates", "covariates_as"),
         *("kinds", "task", "positive", "na", "delimiter"),
     ),
     "Models and scores": ("methods", "method", "cost", "score", "goal"),
@@ -201,6 +204,15 @@ TABLES = {
         "Column, or FILE:COLUMN, of a test cohort, whose samples have test, yes, true or 1. No "
         "model learns from them, and nothing is chosen on them.",
         "--test-column",
+    ),
+    "covariates": option(
+        list[str],
+        "Columns, or FILE:COLUMN, separated by commas, such as age, sex and batch.",
+    ),
+    "covariates_as": option(
+        str,
+        "adjust (the default) removes the linear effect of covariates from all columns, as "
+        "estimated from training samples; view makes them a view of their own.",
     ),
     "kinds": option(
         list[str],
@@ -314,6 +326,9 @@ def read_settings(
     from lokl.study.settings import CONFIG, Settings, load_settings
 
     values = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
+    # One column each, because each may name a file.
+    parts = (part.strip() for text in given.get("covariates") or () for part in text.split(","))
+    values["covariates"] = tuple(part for part in parts if part)
     values |= {"views": _as_pairs(views, "--view"), "kinds": _as_pairs(kinds, "--kind")}
     if len(data) == 1 and data[0].endswith(".toml"):
         stored, path = load_settings(data[0]), Path(data[0])

@@ -379,7 +379,7 @@ def _trace(step: Any, X: Any, n_columns: int) -> Array | None:
         return step.sources()
     if hasattr(step, "encoder_") and hasattr(step, "kinds_"):
         # A TablePreparation selects the columns of the model by name.
-        return _trace(step.encoder_, X, n_columns)
+        return _trace(step.encoder_, X, step.encoder_.n_features_in_)
     if hasattr(step, "get_support"):
         return np.flatnonzero(step.get_support())
     if hasattr(step, "categories_") and hasattr(step, "_n_features_outs"):

@@ -100,6 +100,10 @@ class StudyOutputs:
             "samples": len(results.table.ids),
             "classes": results.target.classes,
             "folds": len(results.splits),
+            "covariates": {
+                "columns": [*results.experiment.settings.covariates],
+                "as": results.experiment.settings.covariates_as,
+            },
             "goal": results.experiment.settings.goal,
             "chosen": None if chosen is None else chosen.name,
             "reason": results.reason(),

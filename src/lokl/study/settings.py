@@ -19,7 +19,7 @@ from lokl._text import suggestion
 from lokl.datasets.readers import as_text, split_sheet
 from lokl.tables import Table, TableError, read_table
 from lokl.tables.learning import preparation_for, target_of
-from lokl.tables.table import read_new
+from lokl.tables.table import ADJUST, read_new
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -68,7 +68,8 @@ class Settings:
     ----------
     files : tuple of str
         Paths, or the name of a data set.
-    on, target, groups, cohort, views, kinds, task, positive, na, delimiter
+    on, target, groups, cohort, views, kinds, task, positive, na, delimiter, covariates, \
+    covariates_as
         As for :func:`lokl.tables.read_table`.
     leave_one_group_out : str or None
         Column of groups, each of which is held out in turn.
@@ -120,6 +121,8 @@ class Settings:
     positive: str | None = None
     na: tuple[str, ...] = ()
     delimiter: str = ""
+    covariates: tuple[str, ...] = ()
+    covariates_as: str = ADJUST
     folds: int = 5
     repeats: int = 2
     methods: tuple[str, ...] = ()
@@ -183,7 +186,7 @@ class Settings:
 
     def checksums(self) -> dict[str, str]:
         """Return the SHA-256 of every file by name; data sets have checksums of their own."""
-        columns = (getattr(self, name) for name in _COLUMNS)
+        columns = [*(getattr(self, name) for name in _COLUMNS), *self.covariates]
         files = [*self.files, *self.test, *(c.rpartition(":")[0] for c in columns if c)]
         checksums: dict[str, str] = {}
         for path in dict.fromkeys(split_sheet(given)[0] for given in files):
@@ -209,10 +212,15 @@ class Settings:
         changed: dict[str, Any] = {
             name: tuple(map(change_file, getattr(self, name))) for name in ("files", "test")
         }
+
+        def change_column(given: str) -> str:
+            file, colon, column = given.rpartition(":")
+            return f"{change_file(file)}{colon}{column}" if file else given
+
         for name in _COLUMNS:
-            file, colon, column = (getattr(self, name) or "").rpartition(":")
-            if file:
-                changed[name] = f"{change_file(file)}{colon}{column}"
+            if getattr(self, name):
+                changed[name] = change_column(getattr(self, name))
+        changed["covariates"] = tuple(map(change_column, self.covariates))
         return replace(self, **changed)
 
     def stored(self, model: Mapping[str, str] | None = None) -> "StoredSettings":

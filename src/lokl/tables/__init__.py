@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from lokl._exports import lazy_exports
 
 if TYPE_CHECKING:
+    from lokl.tables.adjustment import CovariateAdjustment as CovariateAdjustment
     from lokl.tables.preparation import TablePreparation as TablePreparation
     from lokl.tables.sources import TableError as TableError
     from lokl.tables.table import Table as Table

@@ -87,7 +87,14 @@ def preparation_for(table: Table) -> TablePreparation:
     name = None if table.target is None else str(table.target.name)
     categories = categories_of(table.frame, table.kinds)
     return TablePreparation(
-        table.views, table.kinds, table.on, name, table.task, table.positive, categories
+        table.views,
+        table.kinds,
+        table.on,
+        name,
+        table.task,
+        table.positive,
+        categories,
+        list(table.covariates) or None,
     )
 
 

@@ -11,6 +11,7 @@ from lokl._arrays import Array, row_hashes
 from lokl._frames import as_pandas
 from lokl.base.model import kernel_columns, model_layers
 from lokl.search.columns import ColumnEncoder, frequent_categories
+from lokl.tables.adjustment import CovariateAdjustment
 from lokl.tables.sources import CATEGORICAL, NUMERIC, TableError
 
 REGRESSION = "regression"
@@ -67,16 +68,21 @@ class TablePreparation(TransformerMixin, BaseEstimator, auto_wrap_output_keys=No
     categories : mapping of str to list of str, or None, default=None
         Categories of the categorical columns, so that the encoded columns are known before fitting:
         see :func:`positions_of`. None takes them from the training samples.
+    covariates : list of str or None, default=None
+        Columns whose linear effect is removed from the encoded columns of the views; see
+        :class:`CovariateAdjustment`. They are in `kinds`, but in no view.
 
     Attributes
     ----------
-    views_, kinds_, target_name_
+    views_, kinds_, covariates_, target_name_
         As given, shown by ``lokl info``.
     prepared_views_ : dict of str to list of int
         Positions of each view among the encoded columns.
     categories_ : dict of str to list of str
         Categories of the categorical columns.
     encoder_ : ColumnEncoder
+    covariate_encoder_ : ColumnEncoder or None
+    adjustment_ : CovariateAdjustment or None
     prior_ : dict of class to float, float or None
         Share of each class, or mean of a regression target, if a target was given.
     row_hashes_ : array of uint64 of shape (n_samples, n_views)
@@ -113,6 +119,7 @@ class TablePreparation(TransformerMixin, BaseEstimator, auto_wrap_output_keys=No
         task: str | None = None,
         positive: str | None = None,
         categories: Mapping[str, Sequence[str]] | None = None,
+        covariates: Sequence[str] | None = None,
     ):
         self.views = views
         self.kinds = kinds
@@ -121,9 +128,10 @@ class TablePreparation(TransformerMixin, BaseEstimator, auto_wrap_output_keys=No
         self.task = task
         self.positive = positive
         self.categories = categories
+        self.covariates = covariates
 
     def fit(self, X: Any, y: Any = None) -> "TablePreparation":
-        """Learn the categories, unless they are given.
+        """Learn the categories, unless they are given, and the effect of covariates.
 
         Parameters
         ----------
@@ -138,6 +146,8 @@ class TablePreparation(TransformerMixin, BaseEstimator, auto_wrap_output_keys=No
         X = as_pandas(X)
         columns = [column for names in self.views.values() for column in names]
         self.views_ = {view: list(names) for view, names in self.views.items()}
+        self.covariates_ = list(self.covariates or ())
+        columns += self.covariates_
         self.kinds_ = {column: self.kinds[column] for column in columns}
         self.target_name_ = self.target
         given = self.categories
@@ -145,10 +155,16 @@ class TablePreparation(TransformerMixin, BaseEstimator, auto_wrap_output_keys=No
         self.prior_ = None if y is None else _prior(np.asarray(y), self.task)
         self.n_features_in_ = len(columns)
         self.feature_names_in_ = np.array(columns, dtype=object)
-        selected = self._select(X)
+        selected, covariates = self._select(X)
         self.encoder_ = ColumnEncoder(self.categories_).fit(selected)
         self.prepared_views_ = positions_of(self.views_, self.categories_)
-        self.row_hashes_ = self._hashes(self.encoder_.transform(selected))
+        encoded = self.encoder_.transform(selected)
+        self.row_hashes_ = self._hashes(encoded)
+        self.covariate_encoder_ = self.adjustment_ = None
+        if self.covariates_:
+            self.covariate_encoder_ = ColumnEncoder(self.categories_).fit(covariates)
+            numbers = self.covariate_encoder_.transform(covariates)
+            self.adjustment_ = CovariateAdjustment().fit(encoded, numbers)
         return self
 
     def learned_from(self, X: Any) -> Array:
@@ -163,7 +179,7 @@ class TablePreparation(TransformerMixin, BaseEstimator, auto_wrap_output_keys=No
         -------
         learned : array of bool of shape (n_samples,)
         """
-        prepared = self.transform(X)
+        prepared = self._encoded(X)
         hashes, learned = self._hashes(prepared), np.zeros(len(prepared), dtype=bool)
         places = self.prepared_views_.values()
         present = np.column_stack([~np.isnan(prepared[:, own]).all(axis=1) for own in places])
@@ -187,12 +203,28 @@ class TablePreparation(TransformerMixin, BaseEstimator, auto_wrap_output_keys=No
         Parameters
         ----------
         X : data frame
-            All columns of a view may be absent.
+            All columns of a view may be absent, but no covariate.
 
         Returns
         -------
         prepared : array of shape (n_samples, n_encoded)
+            Adjusted for covariates, if there are any.
         """
+        prepared = self._encoded(X)
+        if self.adjustment_ is None or self.covariate_encoder_ is None:
+            return prepared
+        X = as_pandas(X)
+        absent = [column for column in self.covariates_ if column not in X.columns]
+        if absent:
+            raise TableError(
+                f"covariate {absent[0]} is missing; add the file that has it, because the model "
+                "adjusts all columns for it"
+            )
+        covariates = self.covariate_encoder_.transform(self._select(X)[1])
+        return np.asarray(self.adjustment_.transform(prepared, covariates))
+
+    def _encoded(self, X: Any) -> Array:
+        """Return encoded columns before the adjustment for covariates; see :meth:`transform`."""
         check_is_fitted(self)
         X = as_pandas(X)
         for view, columns in self.views_.items():
@@ -202,7 +234,7 @@ class TablePreparation(TransformerMixin, BaseEstimator, auto_wrap_output_keys=No
                     f"column {absent[0]} of view {view} is missing; add it, or leave out all "
                     "columns of the view if the samples lack it"
                 )
-        prepared: Array = self.encoder_.transform(self._select(X))
+        prepared: Array = self.encoder_.transform(self._select(X)[0])
         empty = np.isnan(prepared).all(axis=1)
         if len(self.views_) == 1 and empty.any():
             name = X.index[int(np.argmax(empty))]
@@ -225,11 +257,12 @@ class TablePreparation(TransformerMixin, BaseEstimator, auto_wrap_output_keys=No
         merged = isinstance(classes, dict) and f"not {self.positive}" in classes
         return self.positive if merged else None
 
-    def _select(self, X: Any) -> Any:
-        """Return the columns of the model; absent ones are missing values."""
+    def _select(self, X: Any) -> tuple[Any, Any]:
+        """Return the columns of the views, and the covariates; absent ones are missing values."""
         frame = X.reindex(columns=list(self.kinds_))
         text = [column for column, kind in self.kinds_.items() if kind == CATEGORICAL]
-        return frame.assign(**{column: _as_text(frame[column]) for column in text})
+        frame = frame.assign(**{column: _as_text(frame[column]) for column in text})
+        return frame.drop(columns=self.covariates_), frame[self.covariates_]
 
 
 def positions_of(

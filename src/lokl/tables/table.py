@@ -25,11 +25,16 @@ from lokl.tables.sources import (
 )
 
 CLASSIFICATION = "classification"
+# Option that is named in errors about covariates.
+_COVARIATE = "--covariates"
 TASKS = (CLASSIFICATION, REGRESSION)
 # A target of integers with more distinct values is a regression target.
 _MAX_CLASSES = 20
 # Words that mark samples of a test cohort.
 _TEST = ("test", "yes", "true", "1")
+# What is done with covariates, and the name of their view.
+ADJUST, AS_VIEW = "adjust", "view"
+COVARIATES = "covariates"
 
 
 class TableSize(NamedTuple):
@@ -59,6 +64,8 @@ class Table:
         Samples of one group stay together in cross-validation.
     cohort : series or None
         Whether each sample belongs to the test cohort.
+    covariates : tuple of str
+        Columns whose effect models remove from the columns of the views.
     on : str or None
         Name of the column of ids; None if ids are row numbers.
     notes : tuple of str
@@ -95,6 +102,7 @@ class Table:
     task: str | None = None
     groups: Any = None
     cohort: Any = None
+    covariates: tuple[str, ...] = ()
     on: str | None = None
     notes: tuple[str, ...] = ()
     positive: str | None = None
@@ -161,6 +169,8 @@ def read_table(
     positive: str | None = None,
     na: Sequence[str] = (),
     delimiter: str = "",
+    covariates: Sequence[str] = (),
+    covariates_as: str = ADJUST,
 ) -> Table:
     r"""Read files as one table of training samples.
 
@@ -191,6 +201,12 @@ def read_table(
         Cells that are missing values, in addition to empty cells, NA and NaN.
     delimiter : str, optional
         Character between the cells of text files; given by their ending by default.
+    covariates : sequence of str
+        Columns, or ``FILE:COLUMN``, such as age and batch. They are not features of the view in
+        whose file they are.
+    covariates_as : {"adjust", "view"}, default="adjust"
+        Whether models remove the effect of covariates from all columns, or use them as the view
+        "covariates".
 
     Returns
     -------
@@ -226,14 +242,21 @@ def read_table(
     read = _read_files(sources, options)
     own_target = read[0].target if len(read) == 1 else None
     wanted = {"--target": target or own_target, "--groups": groups, "--test-column": cohort}
-    files, taken = _take_columns(wanted, read, on, options)
+    wanted |= {f"{_COVARIATE} {column}": column for column in covariates}
+    files, taken, owners = _take_columns(wanted, read, on, options)
     isolated = about_isolated_ids(files) if on is not None else ""
     if isolated:
         raise TableError(f"{isolated}; see --on {on}")
     # A file or sheet that has only the target or the groups is not a view.
     used = [k for k in range(len(read)) if files[k].frame.shape[1] or len(read) == 1]
     tables = [files[k] for k in used], [read[k] for k in used]
-    table = replace(_join_features(*tables, views or {}, kinds or {}), on=on)
+    known, given = [(owners[f"{_COVARIATE} {one}"]) for one in covariates], dict(kinds or {})
+    kinds_of_covariates = {column: given.pop(column, None) for _, column in known}
+    table = replace(_join_features(*tables, views or {}, given), on=on)
+    if known:
+        if "--target" in taken and owners["--target"] in known:
+            raise TableError(f"--covariates {owners['--target'][1]}: it is the target")
+        table = _with_covariates(table, known, kinds_of_covariates, covariates_as)
     if "--groups" in taken:
         table = replace(table, groups=taken["--groups"].reindex(table.frame.index))
     if "--test-column" in taken:
@@ -282,11 +305,16 @@ def read_new(
         on = schema.on if everywhere or len(read) > 1 else None
     has_target = any(schema.target in source.frame.columns for source in read)
     wanted = {"--target": target or (schema.target if has_target else None)}
-    files, taken = _take_columns(wanted, read, on, options)
+    files, taken, _ = _take_columns(wanted, read, on, options)
     selected = [_select(source, schema) for source in files[: len(read)]]
     # Samples are those of files and sheets with columns of the model.
-    known = [features for features, _ in selected if features.shape[1]]
+    covariates = set(schema.covariates or ())
+    known = [own for own, _ in selected if set(own.columns) - covariates]
     frame = outer_join(known or [features for features, _ in selected])
+    others = [own for own, _ in selected if set(own.columns) and not set(own.columns) - covariates]
+    if known and others:
+        # Covariates alone are not a sample.
+        frame = outer_join([frame, *others]).loc[frame.index]
     repeated = frame.columns[frame.columns.duplicated()]
     if len(repeated):
         raise TableError(f"column {repeated[0]} is in two files; leave it out of one of them")
@@ -310,6 +338,7 @@ def read_new(
         dict(schema.kinds),
         values,
         schema.task,
+        covariates=tuple(schema.covariates or ()),
         on=on,
         notes=tuple(notes),
         files={
@@ -359,7 +388,7 @@ def _take_columns(
     read: Sequence[TableSource],
     on: str | None,
     options: Mapping[str, Any],
-) -> tuple[list[TableSource], dict[str, Any]]:
+) -> tuple[list[TableSource], dict[str, Any], dict[str, tuple[TableSource, str]]]:
     """Take the columns of some options out of the tables.
 
     Parameters
@@ -378,23 +407,27 @@ def _take_columns(
         All tables that are needed, first those of `read`, with ids and without the columns.
     taken : dict of str to series
         Column of each option.
+    owners : dict of str to (TableSource, str)
+        Table of each option, with all columns, and the name of its column.
     """
     files = list(read)
     columns = {}
     for option, given in wanted.items():
         if given:
-            found = (0, on) if given == on else _find_column(given, files, option, options)
+            option_name = option.partition(" ")[0]
+            found = (0, on) if given == on else _find_column(given, files, option_name, options)
             if found[1] == on:
                 raise TableError(
-                    f"{option} {given} and --on {on} name the same column; --on has the ids, "
-                    f"name another column for {option}"
+                    f"{option_name} {given} and --on {on} name the same column; --on has the ids, "
+                    f"name another column for {option_name}"
                 )
             columns[option] = found
     files = with_ids(files, on)
-    taken = {option: files[k].frame[column] for option, (k, column) in columns.items()}
+    owners = {option: (files[k], column) for option, (k, column) in columns.items()}
+    taken = {option: source.frame[column] for option, (source, column) in owners.items()}
     for k, column in set(columns.values()):
         files[k] = replace(files[k], frame=files[k].frame.drop(columns=column))
-    return files, taken
+    return files, taken, owners
 
 
 def _find_column(
@@ -480,6 +513,57 @@ def _join_features(
     frame = outer_join(list(frames.values()))[used]
     joined = Table(frame, views, {c: inferred[c] for c in used}, files=sizes)
     return replace(joined, notes=(*notes, *_notes_about(joined)))
+
+
+def _with_covariates(
+    table: Table,
+    covariates: Sequence[tuple[TableSource, str]],
+    kinds: Mapping[str, str | None],
+    how: str,
+) -> Table:
+    """Return a table with covariates.
+
+    Parameters
+    ----------
+    table : Table
+    covariates : sequence of (TableSource, str)
+        Tables and columns; samples without other columns are left out.
+    kinds : mapping of str to {"numeric", "categorical"} or None
+        Kind of each covariate, None if it is not given.
+    how : {"adjust", "view"}
+    """
+    if how not in (ADJUST, AS_VIEW):
+        hint = suggestion(how, (ADJUST, AS_VIEW)) or f"; use {ADJUST} or {AS_VIEW}"
+        raise TableError(f"--covariates-as {how}: unknown word{hint}")
+    names = [column for _, column in covariates]
+    known = [*table.frame.columns, table.on]
+    for k, name in enumerate(names):
+        if name in known or name in names[:k]:
+            raise TableError(f"covariate {name} is in two files, or named twice; rename one")
+    if COVARIATES in table.views:
+        raise TableError(f"a view has the name {COVARIATES}; rename its file")
+    found, columns = {}, {}
+    for source, name in covariates:
+        found[name], values = read_column(source, name, kinds[name])
+        columns[name] = values.reindex(table.frame.index)
+        reason = _why_uninformative(columns[name], found[name])
+        if reason:
+            raise TableError(f"--covariates {name}: nothing to adjust for ({reason}); leave it out")
+    listed = shorten_list(names)
+    note = f"covariates {listed}: their linear effect on all other columns is removed, as estimated"
+    note += " from training samples"
+    frame = need_pandas("reading tables").DataFrame(columns)
+    views, joined = table.views, table.frame.join(frame)
+    if how == AS_VIEW:
+        views, note = {**views, COVARIATES: names}, f"covariates {listed}: a view of their own"
+    return replace(
+        table,
+        frame=joined,
+        views=views,
+        kinds={**table.kinds, **found},
+        covariates=() if how == AS_VIEW else tuple(names),
+        notes=(*table.notes, note),
+    )
 
 
 def _size(frame: Any, features: Any) -> TableSize:
@@ -599,7 +683,8 @@ def _with_target(table: Table, values: Any, task: str | None, positive: str | No
         As for :func:`read_table`.
     """
     name, values = str(values.name), values.reindex(table.frame.index)
-    usable = values.notna() & table.frame.notna().any(axis=1)
+    features = [column for columns in table.views.values() for column in columns]
+    usable = values.notna() & table.frame[features].notna().any(axis=1)
     if not usable.any():
         raise TableError(f"target {name} is missing in every row that has values; see --target")
     values = _finite(values[usable])
