@@ -296,8 +296,8 @@ def test_records_that_are_damaged_are_named(tmp_path):
     cells = out / "cells.jsonl"
     for damage, told in (
         (b"[]\n", "a record is a JSON object"),
-        (b'{"candidate": "x", "split": 0, "error": null}\n', "missing: seconds"),
-        (b'{"candidate": "x", "split": "0", "error": "no"}\n', "split is '0'"),
+        (b'{"candidate": "x", "split": 0, "permutation": 0, "error": null}\n', "missing: seconds"),
+        (b'{"candidate": "x", "split": "0", "permutation": 0, "error": "no"}\n', "split is '0'"),
     ):
         whole = cells.read_bytes()
         cells.write_bytes(whole + damage)

@@ -20,6 +20,20 @@ class CovariateAdjustment(BaseEstimator):
     centre_ : array of shape (n_covariates,)
         Means of the covariates.
     coef_ : array of shape (n_covariates, n_columns)
+
+    See Also
+    --------
+    read_table : Reads covariates from files.
+    TablePreparation : Adjusts the columns of a table inside a model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lokl.tables import CovariateAdjustment
+    >>> age = np.array([[40.0], [50.0], [60.0]])
+    >>> blood = np.array([[1.0], [2.1], [2.9]])
+    >>> CovariateAdjustment().fit(blood, age).transform(blood, age).round(2).ravel().tolist()
+    [1.95, 2.1, 1.95]
     """
 
     def fit(self, X: Array, C: Array) -> "CovariateAdjustment":
