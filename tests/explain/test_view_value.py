@@ -11,10 +11,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from lokl import LMKLClassifier, UniformMKLClassifier, UniformMKLRegressor
+from lokl import LMKLClassifier, UniformMKLClassifier, UniformMKLRegressor, UniformMKLSurvival
 from lokl.datasets import make_views
 from lokl.explain import view_value
-from lokl.explain.results import corrected_interval
+from lokl.explain.results import corrected_interval, score_limits
 from lokl.kernels import RBF, Linear, per_view
 from lokl.search import KernelSearchCV
 
@@ -210,3 +210,39 @@ def test_errors_name_what_was_given():
     holes[y == 1, VIEWS["view 1"]] = np.nan
     with pytest.raises(ValueError, match=r"too few samples have 'view 1': split 0 .* of 1 class"):
         view_value(UniformMKLClassifier(KERNELS), holes, y, cv=3)
+
+
+@pytest.mark.parametrize(
+    ("scoring", "low", "high"),
+    [
+        (None, 0, 1),
+        ("balanced_accuracy", 0, 1),
+        ("roc_auc_ovr", 0, 1),
+        ("matthews_corrcoef", -1, 1),
+        ("neg_mean_squared_error", -np.inf, 0),
+        ("r2", -np.inf, 1),
+    ],
+)
+def test_intervals_stay_inside_the_range_of_the_score(scoring, low, high):
+    limits = score_limits(SVC(), scoring)
+    assert limits == (low, high)
+    rng = np.random.RandomState(0)
+    for spread in (0.0, 1e-3, 0.3):
+        for centre in (low, high, high - 0.02):
+            if not np.isfinite(centre):
+                continue
+            scores = np.clip(centre + spread * rng.normal(size=3), low, high)
+            mean, *ends = corrected_interval(scores, FOLDS, limits)
+            assert low <= ends[0] <= mean <= ends[1] <= high
+
+
+def test_scores_of_views_are_inside_the_range_as_well():
+    # Two folds make the intervals as wide as they can be.
+    value = view_value(UniformMKLClassifier(KERNELS, C=10), X, y, cv=2)
+    for table, name in ((value.views, "alone"), (value.subsets, "score")):
+        assert (table[f"{name}_low"] >= 0).all()
+        assert (table[f"{name}_high"] <= 1).all()
+        assert (table[f"{name}_low"] < table[name]).all()
+    assert score_limits(UniformMKLRegressor(), None) == (-np.inf, 1)
+    assert score_limits(UniformMKLSurvival(), None) == (0, 1)
+    assert score_limits(SVC(), lambda model, X, y: 7.0) == (-np.inf, np.inf)

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import exp, inf, isfinite, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
 from sklearn.base import is_classifier
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, get_scorer
 from sklearn.utils import check_consistent_length
 
 from lokl._arrays import Array
@@ -18,6 +19,8 @@ from lokl.solvers.machines import Fold
 
 # Characters of a line, of the shortest column of names, and level of intervals.
 _WIDTH, _SHORTEST_NAME, _LEVEL = 80, 12, 0.95
+# Two-sided quantile of the normal distribution at this level.
+QUANTILE = 1.959964
 
 
 class Interval(NamedTuple):
@@ -178,7 +181,96 @@ def one_scorer(model: Any, scoring: Any) -> Any:
     return check_scoring(model, scoring)
 
 
-def corrected_interval(scores: Array, folds: Sequence[Fold]) -> Interval:
+class ScoreLimits(NamedTuple):
+    """Least and largest value of a score; infinite without a limit."""
+
+    low: float = -inf
+    high: float = inf
+
+
+_FREE = ScoreLimits()
+
+# Scores of scikit-learn between 0 and 1, and other scores with limits, by their functions.
+_SHARES = (
+    *("accuracy", "balanced_accuracy", "top_k_accuracy", "roc_auc", "average_precision"),
+    *("f1", "fbeta", "precision", "recall", "jaccard"),
+)
+_LIMITS = {f"{name}_score": ScoreLimits(0.0, 1.0) for name in _SHARES}
+_LIMITS |= dict.fromkeys(("matthews_corrcoef", "cohen_kappa_score"), ScoreLimits(-1.0, 1.0))
+_LIMITS |= dict.fromkeys(("r2_score", "explained_variance_score"), ScoreLimits(high=1.0))
+
+
+def score_limits(model: Any, scoring: Any) -> ScoreLimits:
+    """Return the limits of a score.
+
+    Parameters
+    ----------
+    model : estimator
+    scoring : str, callable or None
+        None is the model's own score.
+    """
+    if scoring is None:
+        is_share = is_classifier(model) or hasattr(model, "predict_survival_function")
+        return ScoreLimits(0.0 if is_share else -inf, 1.0)
+    scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+    function = getattr(scorer, "_score_func", None)
+    if function is None or not function.__module__.startswith("sklearn."):
+        return _FREE
+    # Losses, which are negated.
+    return ScoreLimits(high=0.0) if scorer._sign < 0 else _LIMITS.get(function.__name__, _FREE)
+
+
+def interval_within(
+    value: float, error: float, limits: ScoreLimits, n_samples: int, quantile: float = QUANTILE
+) -> Interval:
+    """Return a score with a 95 % interval inside its limits.
+
+    The interval is Wilson's for scores between two limits, symmetric on a logarithmic scale for
+    scores with one limit, and symmetric for others.
+
+    Parameters
+    ----------
+    value : float
+    error : float
+        Standard error of `value`.
+    limits : ScoreLimits
+    n_samples : int
+        Number of samples, for a score between two limits without error.
+    quantile : float
+    """
+    low, high = limits
+    if not (isfinite(value) and isfinite(error)):
+        return Interval(value)
+    if isfinite(low) and isfinite(high):
+        span = high - low
+        share = min(max((value - low) / span, 0.0), 1.0)
+        variance = (error / span) ** 2
+        # The number of independent samples of which a share has this error.
+        size = share * (1 - share) / variance if variance > 0 else float(n_samples)
+        ends = _wilson(share, size, quantile) if size > 0 else (share, share)
+        return Interval(value, *(low + span * end for end in ends))
+    if isfinite(low) and value > low:
+        factor = exp(quantile * error / (value - low))
+        return Interval(value, low + (value - low) / factor, low + (value - low) * factor)
+    if isfinite(high) and value < high:
+        factor = exp(quantile * error / (high - value))
+        return Interval(value, high - (high - value) * factor, high - (high - value) / factor)
+    return Interval(value, value - quantile * error, value + quantile * error)
+
+
+def _wilson(share: float, size: float, quantile: float) -> tuple[float, float]:
+    """Return the limits of Wilson's interval of a share of `size` samples."""
+    squared = quantile**2
+    centre = share + squared / (2 * size)
+    reach = quantile * sqrt(share * (1 - share) / size + squared / (4 * size**2))
+    low, high = ((centre + sign * reach) / (1 + squared / size) for sign in (-1, 1))
+    # Rounding must not put the share outside.
+    return max(min(low, share), 0.0), min(max(high, share), 1.0)
+
+
+def corrected_interval(
+    scores: Array, folds: Sequence[Fold], limits: ScoreLimits = _FREE
+) -> Interval:
     """Return the mean of scores over splits with its 95 % interval.
 
     Models of different splits share most of their training samples, so their scores vary less than
@@ -190,12 +282,14 @@ def corrected_interval(scores: Array, folds: Sequence[Fold]) -> Interval:
     scores : array of shape (n_splits,)
         Scores, or differences of the scores of two models on the same splits.
     folds : sequence of (training rows, test rows)
+    limits : ScoreLimits
+        Limits of the score, which the interval does not leave.
     """
     scores = np.asarray(scores, dtype=float)
-    quantile = stats.t.ppf(0.5 + _LEVEL / 2, len(scores) - 1)
-    reach = float(quantile * corrected_error(scores, folds))
-    mean = float(scores.mean())
-    return Interval(mean, mean - reach, mean + reach)
+    quantile = float(stats.t.ppf(0.5 + _LEVEL / 2, len(scores) - 1))
+    n_samples = sum(len(test) for _, test in folds)
+    error = corrected_error(scores, folds)
+    return interval_within(float(scores.mean()), error, limits, n_samples, quantile)
 
 
 def corrected_error(scores: Array, folds: Sequence[Fold]) -> float:

@@ -20,10 +20,12 @@ from lokl._parameters import check_choice
 from lokl._warnings import DeferredWarnings
 from lokl.explain.results import (
     Interval,
+    ScoreLimits,
     SummaryTable,
     corrected_interval,
     interval_columns,
     one_scorer,
+    score_limits,
     shared_folds,
 )
 from lokl.explain.views import (
@@ -49,7 +51,9 @@ class ViewValue:
     """Value of views to a model; see :func:`view_value`.
 
     Intervals are 95 % intervals over the folds, widened because folds share training samples
-    (Nadeau and Bengio). Losses are paired by fold on the same test samples. Samples without any of
+    (Nadeau and Bengio). Those of scores do not leave the range of the score.
+
+    Losses are paired by fold on the same test samples. Samples without any of
     the views of a set are left out of it, in training and in the score; the loss compares both
     models on the remaining samples.
 
@@ -168,6 +172,7 @@ def view_value(
     model = without_searches(model)
     X, y = indexable(as_pandas(X), y)
     scorer, seen = one_scorer(last_step(model), scoring), X
+    limits = score_limits(last_step(model), scoring)
     if isinstance(model, Pipeline) and len(model) > 1:
         seen = as_pandas(clone(model[:-1]).fit_transform(X, y))
     kernels, found, present = views_on(last_step(model), seen, y, views)
@@ -178,7 +183,7 @@ def view_value(
             for train, _ in folds
         ]
         scoring_of = _SubsetScoring(
-            model, X, y, kernels, found, present, folds, scorer, n_jobs, fitted
+            model, X, y, kernels, found, present, folds, scorer, limits, n_jobs, fitted
         )
         scores = {subset: scoring_of.score(subset) for subset in subsets_tried(len(found))}
     if scoring is None:
@@ -200,6 +205,7 @@ class _SubsetScoring:
     present: Array
     folds: list[Fold]
     scorer: Any
+    limits: ScoreLimits
     n_jobs: int | None
     fitted: list[Any]
 
@@ -222,7 +228,8 @@ class _SubsetScoring:
         scores = whole
         if len(subset) < len(self.views):
             scores = self._refitted_scores(subset, has, folds)
-        score, loss = (corrected_interval(own, folds) for own in (scores, whole - scores))
+        score = corrected_interval(scores, folds, self.limits)
+        loss = corrected_interval(whole - scores, folds)
         return scores, score, loss, float(has.mean())
 
     def _check(self, subset: tuple[int, ...], folds: list[Fold]) -> None:

@@ -8,7 +8,7 @@ serves all scores, differences of scores, and a fixed test cohort alike.
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import exp, inf, isfinite, sqrt
+from math import inf, isfinite, sqrt
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,9 @@ from sklearn.metrics import get_scorer, get_scorer_names
 
 from lokl._arrays import Array
 from lokl._text import plain_name, suggestion
-from lokl.explain.results import Interval
+from lokl.explain.results import QUANTILE, Interval, ScoreLimits, interval_within
 from lokl.tables import TableError
 
-# Two-sided 95 % quantile of the normal distribution.
-_QUANTILE = 1.959964
 # Recorded probabilities have six decimals.
 _LEAST_PROBABILITY = 1e-6
 # Parts of the samples that the jackknife leaves out in turn, for scorers of scikit-learn, and
@@ -123,41 +121,9 @@ class Score:
         return float(self.compute(held_out, np.ones((1, len(held_out.truth))))[0])
 
     def interval(self, estimate: "Estimate") -> Interval:
-        """Return an estimate with a 95 % interval inside the limits of the score.
-
-        The interval is Wilson's for scores between two limits, symmetric on a logarithmic scale for
-        scores with one limit, and symmetric for others.
-        """
-        value, error = estimate.value, estimate.error
-        if not (isfinite(value) and isfinite(error)):
-            return Interval(value)
-        if isfinite(self.low) and isfinite(self.high):
-            span = self.high - self.low
-            share = min(max((value - self.low) / span, 0.0), 1.0)
-            variance = (error / span) ** 2
-            # The number of independent samples of which a share has this error.
-            size = share * (1 - share) / variance if variance > 0 else float(estimate.n_samples)
-            ends = _wilson(share, size) if size > 0 else (share, share)
-            return Interval(value, *(self.low + span * end for end in ends))
-        if isfinite(self.low) and value > self.low:
-            loss = value - self.low
-            factor = exp(_QUANTILE * error / loss)
-            return Interval(value, self.low + loss / factor, self.low + loss * factor)
-        if isfinite(self.high) and value < self.high:
-            loss = self.high - value
-            factor = exp(_QUANTILE * error / loss)
-            return Interval(value, self.high - loss * factor, self.high - loss / factor)
-        return Interval(value, value - _QUANTILE * error, value + _QUANTILE * error)
-
-
-def _wilson(share: float, size: float) -> tuple[float, float]:
-    """Return the limits of Wilson's interval of a share of `size` samples."""
-    squared = _QUANTILE**2
-    centre = share + squared / (2 * size)
-    reach = _QUANTILE * sqrt(share * (1 - share) / size + squared / (4 * size**2))
-    low, high = ((centre + sign * reach) / (1 + squared / size) for sign in (-1, 1))
-    # Rounding must not put the share outside.
-    return max(min(low, share), 0.0), min(max(high, share), 1.0)
+        """Return an estimate with a 95 % interval inside the limits of the score."""
+        limits = ScoreLimits(self.low, self.high)
+        return interval_within(estimate.value, estimate.error, limits, estimate.n_samples)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +155,7 @@ class Estimate:
 
     def difference(self) -> Interval:
         """Return a difference of scores with its 95 % interval."""
-        reach = _QUANTILE * self.error
+        reach = QUANTILE * self.error
         return Interval(self.value, self.value - reach, self.value + reach)
 
 
