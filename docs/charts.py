@@ -85,8 +85,53 @@ def many_rows() -> plt.Figure:
     return figure
 
 
+def ladder(steps: list[tuple[str, str]], last: str) -> plt.Figure:
+    """Draw questions below each other, with the answer to each on its right."""
+    figure, axes = plt.subplots(figsize=(8.4, 0.95 * len(steps) + 0.6))
+    axes.set_axis_off()
+    axes.set_xlim(0, 10)
+    axes.set_ylim(-len(steps) - 0.4, 0.5)
+    box = {"boxstyle": "round,pad=0.5", "facecolor": "white"}
+    arrow = {"arrowstyle": "-|>", "color": "0.3"}
+
+    def write(x: float, y: float, text: str, colour: str, **style: str) -> None:
+        axes.text(x, y, text, va="center", bbox={**box, "edgecolor": colour}, **style)
+
+    for place, (question, answer) in enumerate(steps):
+        axes.annotate("", (5.4, -place), (2.4, -place), arrowprops=arrow)
+        axes.text(5.1, 0.08 - place, "yes", ha="center", va="bottom")
+        axes.annotate("", (2.4, -place - 0.66), (2.4, -place), arrowprops=arrow)
+        axes.text(2.55, -place - 0.5, "no", va="center")
+        write(2.4, -place, question, PEER, ha="center")
+        write(5.6, -place, answer, OURS, ha="left", weight="bold")
+    write(2.4, -len(steps), last, OURS, ha="center", weight="bold")
+    return figure
+
+
+def which_method() -> plt.Figure:
+    steps = [
+        ("more than 20,000 rows?", 'regions or solver="primal",\nwith any method below'),
+        ("one table?", "AutoMKL"),
+        ("some tables wrong or noisy\nfor single samples?", "TrustedVote"),
+        ("many kernels,\nmost of them useless?", "SimpleMKL, LpMKL"),
+        ("does the right kernel\ndepend on the sample?", "CLMKL, LMKL"),
+    ]
+    return ladder(steps, "UniformMKL, one kernel for each table")
+
+
+def which_kernel() -> plt.Figure:
+    steps = [
+        ("strings, graphs or\na similarity of your own?", "precomputed, Callable"),
+        ("histograms, or counts of words?", "Chi2, Cosine, Laplacian"),
+        ("many more columns\nthan samples?", "Linear"),
+        ("outliers, or columns\nwithout information?", "Laplacian"),
+        ("effects of single columns\nthat add up?", "AdditiveLaplacian"),
+    ]
+    return ladder(steps, "RBF on standardised columns")
+
+
 def draw_all(folder: Path) -> None:
-    for chart in (speed, trust_gain, many_rows):
+    for chart in (speed, trust_gain, many_rows, which_method, which_kernel):
         gallery_style.reset({}, "")
         figure = chart()
         figure.savefig(folder / f"{chart.__name__}.svg", metadata={"Date": None})

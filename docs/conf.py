@@ -5,12 +5,18 @@ from pathlib import Path
 from pydoc import locate
 from typing import Any
 
+import numpy as np
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
+from sklearn.datasets import load_wine
 from sphinx.application import Sphinx
 
 import lokl
+from lokl import TrustedVoteClassifier
 from lokl._methods import METHODS
+from lokl.explain import view_value
+from lokl.kernels import RBF, per_view
+from lokl.report import report_from_model, write
 
 HERE = Path(__file__).parent
 # The style of the gallery's figures; workers of the gallery import it by name.
@@ -22,6 +28,8 @@ author = "lokl developers"
 copyright = "2026, lokl developers"
 version = release = lokl.__version__
 
+# No intersphinx: its inventories come from the network, and their packages do not contain them.
+# Names of other libraries on these pages are plain text, except for links that are written out.
 extensions = [
     "myst_parser",
     "numpydoc",
@@ -41,6 +49,8 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"lokl {release}"
 html_static_path = ["_static"]
 html_css_files = ["lokl.css"]
+# The report of the first page, written below.
+html_extra_path = ["generated/site"]
 # Browsers render MathML themselves: no script from another host, and none at all.
 html_math_renderer = "mathml"
 html_show_sourcelink = False
@@ -117,6 +127,27 @@ def setup(app: Sphinx) -> None:
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
 
 
+def write_report(path: Path) -> None:
+    """Write the report that the first page shows: two views of wines, one of them with gaps."""
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    X.index = [f"wine {row}" for row in X.index]
+    views = {"acids": list(X.columns[:5]), "colours": list(X.columns[5:])}
+    X.loc[X.index[::9], views["acids"]] = np.nan
+    model = TrustedVoteClassifier(per_view(RBF("scale"), views), C=10, random_state=0)
+    new, rest = X[1::2], X[::2]
+    model.fit(rest, y[::2])
+    report = report_from_model(
+        model,
+        new,
+        y[1::2],
+        title="Three kinds of wine",
+        training=(rest, y[::2]),
+        value=view_value(model, rest, y[::2]),
+        columns=True,
+    )
+    write(report, path)
+
+
 def estimators_page() -> str:
     """Return the page of all estimators, out of the list of methods."""
     lines = ["Estimators", "==========", "", ".. currentmodule:: lokl", ""]
@@ -136,3 +167,5 @@ for page in generated.glob("lokl.*.rst"):
         page.unlink()
 (generated / "estimators.rst").write_text(estimators_page())
 draw_all(generated)
+(generated / "site").mkdir(exist_ok=True)
+write_report(generated / "site" / "report.html")

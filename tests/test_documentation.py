@@ -26,6 +26,7 @@ PAGES = [
         f"docs/{name}.md"
         for name in (
             "index",
+            "coming_from",
             "start/python",
             "user_guide",
             "choosing",

@@ -205,6 +205,13 @@ def test_held_out_predictions_have_a_map(problem):
     assert sample_map(model, X, held_out, training=(X, y)).support is not None
 
 
+def test_a_model_of_named_columns_has_a_map_without_warnings(problem):
+    X, y, kernels = problem
+    frame = pd.DataFrame(X, columns=[f"column {k}" for k in range(X.shape[1])])
+    model = TrustedVoteClassifier(kernels, random_state=0).fit(frame, y)
+    assert sample_map(model, frame, explain(model, frame), training=(frame, y)).support is not None
+
+
 def test_a_model_without_views_has_no_report(problem):
     X, y, _ = problem
     model = LogisticRegression().fit(np.nan_to_num(X), y)

@@ -9,6 +9,7 @@ from sklearn.utils import _safe_indexing
 
 from lokl._arrays import Array, as_samples, is_sparse, row_keys, stack_rows
 from lokl._environment import versions
+from lokl._frames import as_pandas
 from lokl.base.model import unwrap
 from lokl.explain.by_view import explain, sample_ids
 from lokl.explain.explanation import Explanation
@@ -169,7 +170,10 @@ def sample_map(
         neighbours, _ = nearest_rows(similarity, rows, rows, rows, _NEIGHBOURS)
         support = None
     else:
-        similarity = sample_similarity(inner, stack_rows([plain(Z), plain(inner.support_vectors_)]))
+        both, frame = stack_rows([plain(Z), plain(inner.support_vectors_)]), as_pandas(Z)
+        if hasattr(frame, "columns"):
+            both = type(frame)(both, columns=frame.columns)
+        similarity = sample_similarity(inner, both)
         ids, truth = _support_samples(np.asarray(inner.support_), *training)
         # An explained sample that is also a support sample is not its own neighbour.
         row_of = {name: k for k, name in enumerate(explanation.ids)}

@@ -67,9 +67,9 @@ class ColumnEncoder(_ColumnTransformer, auto_wrap_output_keys=None):  # type: ig
     ----------
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : array of str of shape (n_features_in_,)
+    feature_names_in_ : array of str of shape (n_features,)
         If the training samples have column names.
-    categories_ : list of length n_features_in_
+    categories_ : list of length n_features
         Categories of each column, None for a numeric column.
     names_ : list of str
         Names of the encoded columns.
