@@ -418,3 +418,10 @@ def test_warnings_of_many_fits_are_one():
     with pytest.warns(match="such warnings in this fit") as told:
         search.fit(X, y)
     assert len(told) == 1
+
+
+def test_without_a_refit_there_are_no_probabilities():
+    search = KernelSearchCV(UniformMKLClassifier(["rbf"]), {"C": [0.1, 1]}, refit=False)
+    assert not hasattr(search, "predict_proba")
+    with pytest.raises(AttributeError, match="refit=True"):
+        search.predict_proba  # noqa: B018

@@ -757,9 +757,10 @@ def opened_workbook(path: Path, error: Callable[[str], DatasetError]) -> Iterato
             # About styles and other things besides the values.
             warnings.simplefilter("ignore")
             yield openpyxl.load_workbook(stream, read_only=True, data_only=True)
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as reason:
-        if isinstance(reason, DatasetError):
-            raise
+    except (DatasetError, MemoryError):
+        raise
+    # Errors of any type: openpyxl checks little of what it reads.
+    except Exception as reason:
         raise error(f"not an .xlsx workbook, or damaged ({one_line(reason)})") from reason
 
 

@@ -236,10 +236,10 @@ class KernelSearchCV(CalibratedPredictions, BaseSearchCV):
     def _task(self, X: Any, y: Any, params: dict[str, Any]) -> tuple[SearchTask, Any]:
         """Check all input, and return the task and the name of the score that decides."""
         check_settings(self)
+        scorers, metric = self._get_scorers()
         if y is None and get_tags(self.estimator).target_tags.required:
             name = type(self.estimator).__name__
             raise ValueError(f"{name} requires y to be passed, but the target y is None")
-        scorers, metric = self._get_scorers()
         y = numeric_labels(y) if is_classifier(self.estimator) else y
         X, y = indexable(as_pandas(X), y)
         routed = self._get_routed_params_for_fit(_check_method_params(X, params=params))
@@ -340,6 +340,11 @@ class KernelSearchCV(CalibratedPredictions, BaseSearchCV):
         return rows[choose(means, errors, self.rule, lambda i: grid_complexity(params[rows[i]]))]
 
     def _has_probabilities(self) -> bool:
+        if not self.refit:
+            raise AttributeError(
+                f"{type(self).__name__} has refit=False, but probabilities are those of the best "
+                "model, fitted on all samples; set refit=True"
+            )
         if getattr(self, "calibration_", None) is not None:
             return True
         return hasattr(getattr(self, "best_estimator_", self.estimator), "predict_proba")
