@@ -4,15 +4,26 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
-from solver_cases import LOSSES, best_value, dual_value, gradient, make, mixed_cost, samples, signs
+from solver_cases import (
+    LOSSES,
+    assert_solves,
+    best_value,
+    dual_value,
+    gradient,
+    make,
+    mixed_cost,
+    samples,
+    signs,
+)
 
 from lokl import UniformMKLClassifier
 from lokl.kernels import RBF, Linear, Polynomial
-from lokl.solvers import solve_svc, solve_svr
+from lokl.solvers import Exact, censored, solve_svc, solve_svr
 from lokl.solvers.base import default_step_limit
-from lokl.solvers.free_set import interior
+from lokl.solvers.free_set import FeatureMatrix, StoredMatrix, interior
 
 losses = pytest.mark.parametrize("loss", LOSSES)
 seeds = st.integers(0, 2**16)
@@ -22,7 +33,7 @@ seeds = st.integers(0, 2**16)
 @given(seed=seeds)
 def test_interior_point_steps_come_near_the_optimum(loss, seed):
     K, problem = make(seed, loss, C=mixed_cost(seed, 40))
-    coef = interior(K, problem)
+    coef = interior(StoredMatrix(K), problem)
     assert (problem.lower <= coef).all()
     assert (coef <= problem.upper).all()
     assert abs(coef.sum()) < 1e-4
@@ -30,10 +41,70 @@ def test_interior_point_steps_come_near_the_optimum(loss, seed):
     np.testing.assert_allclose(dual_value(K, problem, problem.feasible(coef)), best, rtol=1e-4)
 
 
+@losses
+@given(seed=seeds)
+def test_interior_point_steps_on_features_end_where_those_on_the_matrix_do(loss, seed):
+    F = np.random.RandomState(seed).normal(size=(40, 3))
+    _, problem = make(seed, loss, C=mixed_cost(seed, 40))
+    ends = [interior(matrix, problem) for matrix in (FeatureMatrix(F), StoredMatrix(F @ F.T))]
+    values = [dual_value(F @ F.T, problem, problem.balanced(coef)) for coef in ends]
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-4)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+@given(seed=seeds, size=st.floats(1e-8, 1e4))
+def test_a_matrix_of_features_obeys_the_rules_of_the_stored_one(form, seed, size):
+    rng = np.random.RandomState(seed)
+    F, weight, coef = rng.normal(size=(20, 3)), size * rng.uniform(0.5, 2.0, 20), rng.normal(size=7)
+    ours, theirs = FeatureMatrix(form(F)), StoredMatrix(F @ F.T)
+    index = rng.permutation(20)[:7]
+    for matrix in (ours, ours.take(np.arange(20))):
+        np.testing.assert_allclose(matrix.diagonal(), theirs.diagonal())
+        np.testing.assert_allclose(matrix.block(index), theirs.block(index), atol=1e-12)
+        np.testing.assert_allclose(matrix.dot(coef, index), theirs.dot(coef, index), atol=1e-12)
+    # The solution of a system on a side that it can have, whatever its condition.
+    solution = rng.normal(size=20)
+    side = theirs.dot(solution) + weight * solution
+    found = ours.inverse(weight)(side)
+    np.testing.assert_allclose(theirs.dot(found) + weight * found, side, atol=1e-9 * max(size, 1.0))
+
+
+def many_samples(form):
+    """Samples of four columns: many more than a pair of coefficients can balance."""
+    X, score = samples(0, 2300, d=4)
+    if form == "repeated rows":
+        X[1150:] = X[:1150]
+    if form == "dependent columns":
+        X = np.hstack([X, X[:, :1] + X[:, 1:2]])
+    if form == "uneven columns":
+        X = X * [0.01, 0.1, 1.0, 10.0]
+    # Rows of many samples are in single precision.
+    return X.astype(np.float32).astype(np.float64), score
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "censored"])
+@pytest.mark.parametrize(
+    "form", ["plain", "repeated rows", "dependent columns", "uneven columns", "sparse"]
+)
+def test_large_costs_of_linear_kernels_are_solved_in_few_steps(loss, form):
+    X, score = many_samples(form)
+    cost = 1000 * mixed_cost(1, len(X))
+    if loss == "censored":
+        problem = censored(score, cost, 0.1, np.arange(len(X)) % 3 > 0)
+    else:
+        problem = LOSSES[loss](score, cost)
+    solver = Exact()
+    given_X = sparse.csr_matrix(X) if form == "sparse" else X
+    dual = solver.solve(solver.inner_products(given_X).gated([Linear()]), problem)
+    assert_solves(X @ X.T, problem, dual, gap=1e-6)
+    # Pair moves alone take millions.
+    assert dual.n_iter < 30_000
+
+
 def test_a_matrix_that_is_not_positive_is_left_to_pair_moves():
     _, problem = make(0, "hinge")
     K = -np.eye(40)
-    coef = interior(K, problem)
+    coef = interior(StoredMatrix(K), problem)
     assert coef is None or np.isfinite(coef).all()
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from solver_cases import LOSSES, gradient, make, mixed_cost, solve
 
-from lokl.solvers.free_set import polish
+from lokl.solvers.free_set import StoredMatrix, polish
 
 losses = pytest.mark.parametrize("loss", LOSSES)
 seeds = st.integers(0, 2**16)
@@ -29,7 +29,9 @@ def test_free_coefficients_that_are_a_little_off_are_put_right(loss, seed, size)
     near = best.copy()
     near[free] += min(inside, 1e-4) * np.random.RandomState(seed).uniform(-1, 1, size=len(free))
     kept = near.copy()
-    coef, slope, violation = polish(K, problem, near, gradient(K, problem, near), EXACT)
+    coef, slope, violation = polish(
+        StoredMatrix(K), problem, near, gradient(K, problem, near), EXACT
+    )
     np.testing.assert_array_equal(near, kept)
     np.testing.assert_allclose(coef, best, atol=1e-8)
     np.testing.assert_allclose(slope, gradient(K, problem, coef), atol=1e-10)
@@ -44,7 +46,7 @@ def test_coefficients_just_off_their_bound_return_to_it(seed):
     bound = np.flatnonzero(np.abs(best) == 0.5)
     near = best.copy()
     near[bound[0]] *= 1 - 1e-9
-    polished = polish(K, problem, near, gradient(K, problem, near), EXACT)
+    polished = polish(StoredMatrix(K), problem, near, gradient(K, problem, near), EXACT)
     if polished is None:
         assert len(free_samples(problem, near)) < 3
         return
@@ -76,4 +78,4 @@ def test_repeated_rows_share_alike():
 
 def test_nothing_free_is_nothing_to_polish():
     K, problem = make(0, "hinge")
-    assert polish(K, problem, np.zeros(40), problem.target, EXACT) is None
+    assert polish(StoredMatrix(K), problem, np.zeros(40), problem.target, EXACT) is None

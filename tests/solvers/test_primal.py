@@ -22,7 +22,7 @@ from lokl.gram import GatedGram
 from lokl.kernels import RBF, Laplacian, Linear, Polynomial
 from lokl.solvers import Exact, Primal, epsilon_insensitive, hinge, solve_svc, solve_svr
 from lokl.solvers import _primal as loops
-from lokl.solvers.primal import PrimalNewton, balanced, descend
+from lokl.solvers.primal import PrimalNewton, descend
 
 seeds = st.integers(0, 2**16)
 losses = pytest.mark.parametrize("loss", LOSSES)
@@ -406,7 +406,7 @@ def test_excess_is_taken_from_free_coefficients(seed, excess):
     free = (np.abs(coef) < 1.0) & (coef != 0)
     coef[np.flatnonzero(free)[:1]] += excess
     coef = np.clip(coef, -1.0, 1.0)
-    found = balanced(problem, coef)
+    found = problem.balanced(coef)
     assert abs(found.sum()) <= 1e-12
     assert (np.abs(found) <= 1.0).all()
     if free.sum() > 2 and np.abs(coef[free]).min() > 1e-3:

@@ -6,9 +6,9 @@ moved. The rounds are the same for a matrix that is stored as a whole, whose blo
 for a Gram matrix of which only some rows are stored, whose blocks are computed. Compiled loops
 release the GIL, so threads solve several problems on one stored matrix at the same time.
 
-On a stored matrix all free coefficients also move at once (:mod:`lokl.solvers.free_set`). The
-optimum of a small problem is polished to machine precision, and interior point steps take over if
-pair moves converge slowly.
+On a stored matrix, and on the features of a linear kernel, all free coefficients also move at once
+(:mod:`lokl.solvers.free_set`). The optimum of a small problem is polished to machine precision, and
+interior point steps take over if pair moves converge slowly.
 """
 
 import logging
@@ -29,7 +29,15 @@ from lokl.solvers.base import (
     warn_indefinite,
     warn_unconverged,
 )
-from lokl.solvers.free_set import MOST_FREE, interior, newton_steps, polish
+from lokl.solvers.free_set import (
+    MOST_FREE,
+    FeatureMatrix,
+    StoredMatrix,
+    SystemMatrix,
+    interior,
+    newton_steps,
+    polish,
+)
 from lokl.solvers.problem import Dual, Problem
 from lokl.solvers.squared import SquaredSolver
 
@@ -53,9 +61,12 @@ _SAMPLED = 64
 # the dual value to exceed a ceiling. Pair moves between two moves of all free coefficients, in
 # single and in double precision.
 _STEPS_PER_CALL, _STEPS_TO_CEILING, _STEPS_TO_CLIMB = 100_000, 1000, (5000, 2000)
-# Pair moves after which a small problem counts as hard and interior point steps begin, and the
-# multiple of these moves after which a problem that they did not solve is given up.
+# Pair moves after which a problem counts as hard and interior point steps begin, and the multiple
+# of these moves after which a small problem that they did not solve is given up.
 _EASY, _AFTERWARDS = 10_000, 3
+# Interior point steps on features: most columns, operations that take as long as a pair move, and
+# the overhead of a sample in operations.
+_MOST_COLUMNS, _PER_MOVE, _PER_SAMPLE = 2000, 600, 2000
 # Most free coefficients whose matrix is copied to move them at once.
 _MOST_COPIED = 2500
 # Default limit on rounds, each of which costs as much as thousands of steps in a small set; smaller
@@ -211,6 +222,12 @@ class BlockSolver:
         else:
             self.matrix, diag = read_only(matrix), matrix.diagonal()
         self.problem, self.tol = problem, tol
+        # For moves of all free coefficients.
+        self._system: SystemMatrix | None = None
+        if self.gram is None:
+            self._system = StoredMatrix(self.matrix)
+        elif not (self.gram.needs_rows or self.gram.is_low_rank):
+            self._system = FeatureMatrix(self.gram.linear_features)
         n = len(problem.target)
         self.is_precise = matrix.dtype == np.float64
         self.scale = float(np.abs(diag).max(initial=0.0))
@@ -267,11 +284,8 @@ class BlockSolver:
             limit = default_step_limit(n, self.size)
             rounds = max(_ROUNDS, _ROUNDS_PER_SAMPLE * n) * max(1.0, _USUAL_SET / max(self.size, 1))
         steps_per_call = _STEPS_TO_CEILING if np.isfinite(ceiling) else _STEPS_PER_CALL
-        is_stored = self.matrix is not None
-        steps_to_climb = _STEPS_TO_CLIMB[self.is_precise] if is_stored else np.inf
-        climb_at = steps_to_climb
-        # Pair moves that cost about as much as interior point steps.
-        jump_at = _EASY + n**2 // 3 if is_stored and self.is_precise else np.inf
+        steps_to_climb = _STEPS_TO_CLIMB[self.is_precise] if self._system else np.inf
+        climb_at, jump_at = steps_to_climb, self._steps_to_jump()
         while True:
             best, low = _smo.extremes(self.state, self._box)
             violation = best - low
@@ -285,7 +299,8 @@ class BlockSolver:
                 if not self.is_indefinite:
                     self._jump()
                     # Pair moves rarely finish what interior point steps did not.
-                    limit = _AFTERWARDS * jump_at if max_steps < 0 else limit
+                    if max_steps < 0 and self.gram is None:
+                        limit = _AFTERWARDS * jump_at
                 jump_at = np.inf
                 continue
             is_sample = self._select(best, low, 0.5 * self.tol)
@@ -298,6 +313,17 @@ class BlockSolver:
             if self._stalls(objective, violation):
                 break
         return float(violation)
+
+    def _steps_to_jump(self) -> float:
+        """Return the pair moves that cost about as much as interior point steps."""
+        n = len(self._rank)
+        if self.gram is None:
+            return _EASY + n**2 // 3 if self.is_precise else np.inf
+        if isinstance(self._system, FeatureMatrix):
+            width = self._system.features.shape[1]
+            if width <= _MOST_COLUMNS:
+                return _EASY + n * (width**2 + _PER_SAMPLE) // _PER_MOVE
+        return np.inf
 
     def _inner_tolerance(self, violation: float) -> float:
         """Return the tolerance of a working set: loose at first, the solver's near the end."""
@@ -421,7 +447,7 @@ class BlockSolver:
         problem, (coef, gradient) = self.problem, self.state
         free = np.flatnonzero(problem.is_free(coef))
         if len(free) > MOST_FREE:
-            if not self.is_precise and len(free) <= _MOST_COPIED:
+            if self.gram is None and not self.is_precise and len(free) <= _MOST_COPIED:
                 system = np.empty((len(free), len(free)), dtype=np.float32)
                 _smo.copy_block(self.matrix, free, self._box, system)
                 values, bounds = coef[free], problem.one_sided(coef)
@@ -431,8 +457,9 @@ class BlockSolver:
                 gradient[free] -= problem.ridge[free] * change
                 self._subtract(free, change, gradient)
             return
+        assert self._system is not None
         point = self.state
-        for coef, gradient, is_whole in newton_steps(self.matrix, problem, *point):
+        for coef, gradient, is_whole in newton_steps(self._system, problem, *point):
             point = coef, gradient
             if is_whole:
                 break
@@ -440,18 +467,19 @@ class BlockSolver:
 
     def _jump(self) -> None:
         """Move to the optimum, or closer to it, by interior point steps."""
-        problem = self.problem
-        coef = interior(self.matrix, problem)
+        problem, system = self.problem, self._system
+        assert system is not None
+        coef = interior(system, problem)
         if coef is None:
             return
-        gradient = problem.target - self.matrix @ coef - problem.ridge * coef
-        polished = polish(self.matrix, problem, coef, gradient, self._exact)
+        gradient = problem.target - system.dot(coef) - problem.ridge * coef
+        polished = polish(system, problem, coef, gradient, self._exact)
         if polished is not None:
             coef, gradient, _ = polished
         else:
-            coef = problem.feasible(coef)
-            gradient = problem.target - self.matrix @ coef - problem.ridge * coef
-        if self._take_if_better(coef, gradient):
+            coef = problem.balanced(coef)
+            gradient = problem.target - system.dot(coef) - problem.ridge * coef
+        if self._take_if_better(coef, gradient) and self.gram is None:
             self.polish(np.inf)
 
     def _take_if_better(self, coef: Array, gradient: Array) -> bool:
@@ -471,10 +499,11 @@ class BlockSolver:
 
         `limit` is the limit on pair moves.
         """
+        assert self._system is not None
         violation = self.problem.violation(*self.state)
         least, safe = violation, self.state
         for _ in range(_POLISH_ROUNDS):
-            polished = polish(self.matrix, self.problem, *self.state, self._exact)
+            polished = polish(self._system, self.problem, *self.state, self._exact)
             if polished is None:
                 break
             if polished[2] <= violation:

@@ -1,4 +1,4 @@
-"""Steps that move all free coefficients of a small problem at once, on its whole matrix.
+"""Steps that move all free coefficients at once, on a stored matrix or on features.
 
 At the optimum, the free coefficients (neither zero nor at a bound) satisfy a linear system. There
 are two ways to use this, for different starting points:
@@ -8,21 +8,22 @@ are two ways to use this, for different starting points:
   the order of rows, on repeated rows or on the path.
 - :func:`interior` finds out which coefficients are free. Pair moves follow flat directions of the
   kernel in tiny steps: features of size 10,000 in a few dimensions take billions. Interior point
-  steps number some dozens whatever the scale of the kernel, and each costs a Cholesky factor.
+  steps number some dozens whatever the scale of the kernel, and each costs a Cholesky factor: of
+  the matrix, or of the size of the features if the kernel is linear (:class:`FeatureMatrix`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, Self
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
 
-from lokl._arrays import Array
+from lokl._arrays import Array, is_sparse, squared_norms
+from lokl._threads import multiply
 from lokl.solvers.problem import Problem
 
 # Most free coefficients that Newton steps are taken for, and most steps.
 MOST_FREE, _NEWTON_STEPS = 200, 20
-# Ridge of a Newton step by the bytes of a number, relative to the largest diagonal entry.
-_RIDGES = {8: 1e-11, 4: 1e-7}
 # Limit on interior point steps, and steps without progress that end them: then only rounding is
 # left. At first, far from balance, there is no progress either.
 _INTERIOR_STEPS, _PATIENCE = 100, 25
@@ -32,8 +33,108 @@ _INSIDE = 0.995
 _CLOSE = 1e-10
 
 
+class SystemMatrix(Protocol):
+    """The matrix ``K`` of a problem, as the steps of this module use it.
+
+    Attributes
+    ----------
+    rounding : float
+        Relative rounding error of entries, which a ridge must exceed.
+    """
+
+    rounding: float
+
+    def diagonal(self) -> Array:
+        """Return ``K[j, j]``, (n,)."""
+
+    def take(self, index: Array) -> Self:
+        """Return the matrix of some samples."""
+
+    def block(self, index: Array) -> Array:
+        """Return ``K[index][:, index]`` in float64, a copy."""
+
+    def dot(self, coef: Array, index: Any = slice(None)) -> Array:
+        """Return ``K[:, index] @ coef``, (n,)."""
+
+    def inverse(self, weight: Array) -> Callable[[Array], Array]:
+        """Return the product with the inverse of ``K + diag(weight)``.
+
+        LinAlgError if that is not positive definite.
+        """
+
+
+class StoredMatrix(SystemMatrix):
+    """A matrix that is stored as a whole, of shape (n, n)."""
+
+    def __init__(self, matrix: Array):
+        self.matrix = matrix
+        self.rounding = {8: 1e-11, 4: 1e-7}[matrix.dtype.itemsize]
+
+    def diagonal(self) -> Array:
+        return self.matrix.diagonal()
+
+    def take(self, index: Array) -> Self:
+        return type(self)(self.matrix[np.ix_(index, index)])
+
+    def block(self, index: Array) -> Array:
+        return self.matrix[np.ix_(index, index)].astype(np.float64, copy=False)
+
+    def dot(self, coef: Array, index: Any = slice(None)) -> Array:
+        return np.asarray(coef @ self.matrix[index])
+
+    def inverse(self, weight: Array) -> Callable[[Array], Array]:
+        system = self.matrix + np.diag(weight)
+        factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+        return lambda side: np.asarray(cho_solve(factor, side, check_finite=False))
+
+
+class FeatureMatrix(SystemMatrix):
+    """The matrix ``F F'`` of features of shape (n, n_columns), dense or a CSR matrix.
+
+    With weights ``D``, ``(F F' + D)^-1 = D^-1 - D^-1 F (I + F' D^-1 F)^-1 F' D^-1``: the factor has
+    the size of the columns. One step of refinement restores the digits that the difference loses
+    if weights are small.
+    """
+
+    rounding = 1e-11
+
+    def __init__(self, features: Any):
+        self.features = features
+
+    def diagonal(self) -> Array:
+        return squared_norms(self.features)
+
+    def take(self, index: Array) -> Self:
+        return type(self)(self.features[index])
+
+    def block(self, index: Array) -> Array:
+        part = self.features[index]
+        return multiply(part, part.T)
+
+    def dot(self, coef: Array, index: Any = slice(None)) -> Array:
+        return multiply(self.features, self.features[index].T @ coef)
+
+    def inverse(self, weight: Array) -> Callable[[Array], Array]:
+        F = self.features
+        scale = 1.0 / weight
+        scaled = F.multiply(scale[:, np.newaxis]).tocsr() if is_sparse(F) else F * scale[:, None]
+        system = multiply(F.T, scaled)
+        system.flat[:: len(system) + 1] += 1.0
+        factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+
+        def once(side: Array) -> Array:
+            inner = cho_solve(factor, scaled.T @ side, check_finite=False)
+            return np.asarray(scale * side - scaled @ inner)
+
+        def solve(side: Array) -> Array:
+            solution = once(side)
+            return solution + once(side - self.dot(solution) - weight * solution)
+
+        return solve
+
+
 def polish(
-    matrix: Array, problem: Problem, coef: Array, gradient: Array, exact: float
+    matrix: SystemMatrix, problem: Problem, coef: Array, gradient: Array, exact: float
 ) -> tuple[Array, Array, float] | None:
     """Solve for the free coefficients exactly; None if no whole Newton step is possible.
 
@@ -41,8 +142,8 @@ def polish(
 
     Parameters
     ----------
-    matrix : array of shape (n, n)
-        ``K`` in float64.
+    matrix : SystemMatrix
+        ``K`` in double precision.
     problem : Problem
     coef, gradient : arrays of shape (n,)
         Near the optimum; they are not changed.
@@ -62,7 +163,7 @@ def polish(
 
 
 def newton_steps(
-    matrix: Array, problem: Problem, coef: Array, gradient: Array
+    matrix: SystemMatrix, problem: Problem, coef: Array, gradient: Array
 ) -> Iterator[tuple[Array, Array, bool]]:
     """Yield Newton steps of the free coefficients, each up to the nearest bound.
 
@@ -79,7 +180,7 @@ def newton_steps(
 
 
 def _newton_step(
-    matrix: Array, problem: Problem, coef: Array, gradient: Array, lower: Array, upper: Array
+    matrix: SystemMatrix, problem: Problem, coef: Array, gradient: Array, lower: Array, upper: Array
 ) -> tuple[Array, Array, bool] | None:
     free = np.flatnonzero((coef > lower) & (coef < upper) & (coef != 0))
     if not 2 <= len(free) <= MOST_FREE:
@@ -97,7 +198,7 @@ def _newton_step(
         blocked = reach <= step
         moved[blocked] = np.where(change > 0, upper[free], lower[free])[blocked]
     change = moved - coef[free]
-    gradient = gradient - change @ matrix[free]
+    gradient = gradient - matrix.dot(change, free)
     gradient[free] -= problem.ridge[free] * change
     coef = coef.copy()
     coef[free] = moved
@@ -105,7 +206,7 @@ def _newton_step(
 
 
 def _newton_direction(
-    matrix: Array, problem: Problem, coef: Array, gradient: Array, free: Array
+    matrix: SystemMatrix, problem: Problem, coef: Array, gradient: Array, free: Array
 ) -> Array | None:
     """Return the change of the free coefficients that makes their slopes equal, (n_free,).
 
@@ -113,10 +214,9 @@ def _newton_direction(
     zero afterwards. Repeated rows make the matrix singular. A tiny ridge splits their change
     evenly, and further steps remove its effect on everything else.
     """
-    ridge = _RIDGES[matrix.dtype.itemsize]
-    system = matrix[free[:, np.newaxis], free].astype(np.float64, copy=False)
+    system = matrix.block(free)
     system.flat[:: len(free) + 1] += problem.ridge[free]
-    system.flat[:: len(free) + 1] += ridge * system.diagonal().max()
+    system.flat[:: len(free) + 1] += matrix.rounding * system.diagonal().max()
     sides = np.ones((len(free), 2), order="F")
     sides[:, 0] = gradient[free] - problem.epsilon * np.sign(coef[free])
     # LAPACK is called directly: the checks of scipy.linalg.solve take longer than the solution.
@@ -170,62 +270,66 @@ class _InteriorPoint:
         return np.where(full, self.cap, z)
 
 
-def interior(matrix: Array, problem: Problem) -> Array | None:
+def interior(matrix: SystemMatrix, problem: Problem) -> Array | None:
     """Return coefficients near the optimum, of shape (n,), with those at bounds put there.
 
     None if the steps fail.
 
     Parameters
     ----------
-    matrix : array of shape (n, n)
-        ``K`` in float64.
+    matrix : SystemMatrix
+        ``K`` in double precision.
     problem : Problem
         With at least one sample that can rise and one that can fall.
     """
     index = np.flatnonzero(problem.present)
     point = _InteriorPoint(problem.take(index), max(float(matrix.diagonal().max()), 1e-300))
-    system = matrix[np.ix_(index, index)]
-    system.flat[:: len(index) + 1] += problem.ridge[index]
-    best, worse = np.inf, 0
+    system, ridge = matrix.take(index), problem.ridge[index]
+    least, worse, best = np.inf, 0, point.at_bounds()
     for _ in range(_INTERIOR_STEPS):
-        if not _advance(point, system):
+        # A distance that is rounded to zero ends the steps.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if not _advance(point, system, ridge):
+                break
+        left = float(point.products().sum()) / max(abs(float(point.cost @ point.z)), 1e-300)
+        worse = 0 if left < least else worse + 1
+        if left < least:
+            # Beyond the precision of the factor, steps lead away again.
+            least, best = left, point.at_bounds()
+        if worse == _PATIENCE or left <= _CLOSE:
             break
-        products = float(point.products().sum())
-        worse = worse + 1 if products >= best else 0
-        if worse == _PATIENCE or products <= _CLOSE * abs(float(point.cost @ point.z)):
-            break
-        best = min(best, products)
-    if not np.isfinite(point.z).all():
+    if not np.isfinite(best).all():
         return None
-    coef = np.zeros(len(matrix))
-    coef[index] = point.coef(len(index), point.at_bounds())
+    coef = np.zeros(len(problem.target))
+    coef[index] = point.coef(len(index), best)
     return coef
 
 
-def _advance(point: _InteriorPoint, Q: Array) -> bool:
+def _advance(point: _InteriorPoint, matrix: SystemMatrix, ridge: Array) -> bool:
     """Take one predictor-corrector step (Mehrotra); return whether the linear system was solved."""
-    n = len(Q)
+    n = len(ridge)
     finite = np.isfinite(point.cap)
     # Without an upper bound the multiplier is zero and stays zero, whatever the room.
     room = np.where(finite, point.room, 1.0)
     u = point.coef(n)
-    slope = point.cost + point.sign * ((Q @ u) - point.level)[point.owner] - point.low + point.high
+    values = matrix.dot(u) + ridge * u - point.level
+    slope = point.cost + point.sign * values[point.owner] - point.low + point.high
     theta = point.low / point.z + point.high / room
     weight = 1.0 / np.bincount(point.owner, weights=1.0 / theta, minlength=n)
     try:
-        factor = cho_factor(Q + np.diag(weight), lower=True, overwrite_a=True, check_finite=False)
+        solve = matrix.inverse(ridge + weight)
     except LinAlgError:
         return False
-    flat = cho_solve(factor, np.ones(n), check_finite=False)
+    flat = solve(np.ones(n))
 
     def direction(low_rest: Array, high_rest: Array) -> tuple[Array, Array, Array, float]:
         """Return the Newton step for the remaining products of distances and multipliers."""
         rest = -slope - low_rest / point.z + high_rest / room
         side = weight * np.bincount(point.owner, weights=point.sign * rest / theta, minlength=n)
-        du = cho_solve(factor, side, check_finite=False)
+        du = solve(side)
         level = -(u.sum() + du.sum()) / flat.sum()
         du = du + level * flat
-        pull = (side - weight * du + level)[point.owner]  # Q du
+        pull = (side - weight * du + level)[point.owner]  # (K + R) du
         dz = (rest - point.sign * (pull - level)) / theta
         low = -(low_rest + point.low * dz) / point.z
         high = (-high_rest + point.high * dz) / room

@@ -198,27 +198,9 @@ class EndPoint:
     @classmethod
     def at(cls, gram: LowRankGram, problem: Problem, coef: Array, passes: int) -> "EndPoint":
         """Return the end point after moving coefficients so that they sum to zero."""
-        coef = balanced(problem, coef)
+        coef = problem.balanced(coef)
         gradient = problem.target - gram.dot(coef) - problem.ridge * coef
         return cls(coef, gradient, problem.violation(coef, gradient), passes)
-
-
-def balanced(problem: Problem, coef: Array) -> Array:
-    """Return coefficients that sum to zero, with the excess taken from the free ones.
-
-    Coefficients at a bound stay there: a tiny step away from it would look like a large violation.
-    """
-    coef = coef.copy()
-    for _ in range(10):
-        excess = float(coef.sum())
-        if abs(excess) <= 1e-14 * float(np.abs(coef).sum()):
-            return coef
-        free = np.flatnonzero(problem.is_free(coef))
-        if len(free) == 0:
-            break
-        floor, ceiling = problem.one_sided(coef)
-        coef[free] = np.clip(coef[free] - excess / len(free), floor[free], ceiling[free])
-    return problem.feasible(coef)
 
 
 def _compiled_costs(problem: Problem) -> Any:

@@ -238,6 +238,24 @@ class Problem:
             coef[largest] -= rest
         return coef
 
+    def balanced(self, coef: Array) -> Array:
+        """Return coefficients that sum to zero, with the excess taken from the free ones.
+
+        Coefficients at a bound stay there: a tiny step away from it would look like a large
+        violation.
+        """
+        coef = coef.copy()
+        for _ in range(10):
+            excess = float(coef.sum())
+            if abs(excess) <= 1e-14 * float(np.abs(coef).sum()):
+                return coef
+            free = np.flatnonzero(self.is_free(coef))
+            if len(free) == 0:
+                break
+            floor, ceiling = self.one_sided(coef)
+            coef[free] = np.clip(coef[free] - excess / len(free), floor[free], ceiling[free])
+        return self.feasible(coef)
+
     def snap(self, coef: Array, start: Array | None, scale: float, tol: float) -> Array:
         """Return the coefficients with those within rounding of zero or a bound put there.
 
