@@ -114,6 +114,12 @@ def test_samples_of_a_run_are_explained_by_models_that_have_not_seen_them(done):
             assert chance == pytest.approx(said.loc[name, f"probability {label}"], abs=1e-5)
         assert len(found["neighbours"]) == 3
         assert found["unit"] == "log-odds"
+        # Samples without the second view have four columns.
+        assert len(found["columns"]) in (4, 5)
+        assert {column["column"] for column in found["columns"]} <= set("abcde") | {"colour"}
+    assert "Columns that matter most: " in run("explain", out, "--sample", name).stdout
+    page = (out / "report.html").read_text()
+    assert "Which columns matter?" in page
     files = [out / "model.lokl", paths["left"], paths["right"]]
     same = json.loads(run("explain", *files, "--sample", name, "--json").stdout)
     assert same["learned"]

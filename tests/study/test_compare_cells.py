@@ -18,8 +18,9 @@ from sklearn.metrics import (
 
 from lokl.search.columns import ColumnScaler
 from lokl.search.cross_validation import make_folds
+from lokl.study import experiment as experiment_module
 from lokl.study.candidates import BASELINE, OURS, VIEW, candidates_for
-from lokl.study.experiment import CandidateSplit, to_array, to_lists
+from lokl.study.experiment import CandidateSplit, columns_of_folds, to_array, to_lists
 from lokl.study.results import Results
 from lokl.tables import TableError
 
@@ -124,10 +125,29 @@ def test_a_record_of_ours_agrees_with_itself(paths):
     ranked = np.sort(chances, axis=1)
     total = np.array(record["base_values"]) + np.array(record["contributions"]).sum(axis=1)
     np.testing.assert_allclose(np.exp(total), ranked[:, -1] / ranked[:, -2], rtol=0.02)
+    # Columns add up to their views, within the rounding of a few numbers.
+    columns = columns_of_folds([record["columns"]], np.arange(len(truth)))
+    np.testing.assert_allclose(columns.by_view(), np.array(record["contributions"]), atol=1e-5)
     again = experiment.run(CandidateSplit("trusted vote", 1))
     times = {"seconds": 0, "cell seconds": 0}
     assert {**record, **times} == {**again, **times}
     json.dumps(record, allow_nan=False)
+
+
+def test_columns_of_models_with_other_columns():
+    first = {"views": ["v", "w"], "columns": ["a", "b"], "view": [0, 1], "values": [[1.0, 2.0]]}
+    second = {"views": ["v", "w"], "columns": ["c", "a"], "view": [0, 0], "values": [[3.0, 4.0]]}
+    found = columns_of_folds([first, second], np.array([1, 0]))
+    assert found.columns == ["a", "b", "c"]
+    assert found.view.tolist() == [0, 1, 0]
+    assert found.values.tolist() == [[4.0, 0.0, 3.0], [1.0, 2.0, 0.0]]
+
+
+def test_columns_are_recorded_once_for_each_sample_and_of_small_tables(paths, monkeypatch):
+    experiment = experiment_of(read(paths), ["uniform mix"], repeats=2)
+    assert experiment.run(CandidateSplit("uniform mix", 3))["columns"] is None
+    monkeypatch.setattr(experiment_module, "MOST_CELLS", 10)
+    assert experiment.run(CandidateSplit("uniform mix", 0))["columns"] is None
 
 
 def test_a_removed_view_is_not_used(paths):

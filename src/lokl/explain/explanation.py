@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from textwrap import wrap
 from typing import Any, NamedTuple
 
@@ -39,6 +39,8 @@ _COLUMNS = 5
 # Characters of a line, of the longest bar and of the name of a view, other classes that are listed,
 # rows of the HTML table.
 _WIDTH, _BAR, _NAME, _OTHERS, _ROWS = 80, 8, 18, 3, 10
+# Names with hyphens stay whole.
+_wrapped = partial(wrap, width=_WIDTH, break_on_hyphens=False)
 
 
 @dataclass(frozen=True)
@@ -313,7 +315,7 @@ class SampleExplanation:
         """Yield the set, the truth, frequencies in training, and whether the sample was there."""
         if self.coverage is not None and self.probabilities:
             classes = ", ".join(map(str, self.prediction_set)) or "no class"
-            yield from wrap(f"{100 * self.coverage:.3g} % prediction set: {classes}.", _WIDTH)
+            yield from _wrapped(f"{100 * self.coverage:.3g} % prediction set: {classes}.")
         elif self.coverage is not None:
             low, high = (_text(end) for end in self.prediction_set)
             yield f"{100 * self.coverage:.3g} % prediction interval: {low} to {high}."
@@ -381,7 +383,7 @@ class SampleExplanation:
     def _remarks(self) -> Iterator[str]:
         for own, text in zip(self.views, self.view_sentences(), strict=True):
             if self._differs(own):
-                yield from wrap(text, _WIDTH, subsequent_indent="  ")
+                yield from _wrapped(text, subsequent_indent="  ")
             elif own.decisive:
                 yield f"Without {own.view} the prediction is {own.without}."
         if self.weighs_equally:
@@ -397,10 +399,10 @@ class SampleExplanation:
             yield f"{own.view} is unlike the training samples {near}."
         if self.columns:
             text = f"Columns that matter most: {self._column_texts()}"
-            yield from wrap(text, _WIDTH, subsequent_indent="  ")
+            yield from _wrapped(text, subsequent_indent="  ")
         if self.neighbours:
             near = ", ".join(f"{own.id} ({_text(own.prediction)})" for own in self.neighbours)
-            yield from wrap(f"Most similar: {near}", _WIDTH, subsequent_indent="  ")
+            yield from _wrapped(f"Most similar: {near}", subsequent_indent="  ")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -28,7 +28,7 @@ from lokl.report import (
 from lokl.report.from_model import count_duplicates, known_alignment
 from lokl.study.candidates import OURS, candidates_for, fit_candidate
 from lokl.study.duration import RunClock
-from lokl.study.experiment import TEST, CandidateSplit, Experiment
+from lokl.study.experiment import MOST_CELLS, TEST, CandidateSplit, Experiment
 from lokl.study.findings import findings
 from lokl.study.results import Results, cohort_predictions_csv, predictions_csv, results_csv
 from lokl.study.run_folder import Record, Records, open_run_folder, run_cells
@@ -40,8 +40,6 @@ from lokl.tables.learning import groups_of, target_of
 CELLS, RESULTS, PREDICTIONS = "cells.jsonl", "results.csv", "predictions.csv"
 TEST_PREDICTIONS = "test_predictions.csv"
 MODEL, REPORT = "model.lokl", "report.html"
-# Cells of a table up to which the contributions of its columns are computed for a report.
-_MOST_CELLS = 200_000
 FILES = (REPORT, RESULTS, PREDICTIONS, TEST_PREDICTIONS, MODEL, CONFIG)
 
 
@@ -602,7 +600,7 @@ def model_report(model: Any, table: Table, name: str, command: str = "") -> Repo
         target,
         ids=table.ids,
         title=f"{name} on {len(table.ids)} samples",
-        columns=table.frame.size <= _MOST_CELLS,
+        columns=table.frame.size <= MOST_CELLS,
         audit={
             "file": name,
             "samples": len(table.ids),

@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 from lokl._arrays import Array
 from lokl.base.model import unwrap
 from lokl.explain import Explanation, explain
+from lokl.explain.columns import ColumnContributions
 from lokl.explain.explanation import class_codes
 from lokl.solvers.machines import Fold
 from lokl.study.candidates import (
@@ -30,6 +31,8 @@ from lokl.tables import Table
 
 # Decimals of recorded values; no table shows more.
 _DECIMALS = 6
+# Cells of a table up to which the contributions of its columns are computed.
+MOST_CELLS = 200_000
 # Distance of the seeds of repeats, so that comparisons with neighbouring seeds share no split.
 _SEED_STEP = 1_000
 # Split whose test samples are those of the test cohort.
@@ -57,6 +60,44 @@ def to_array(lists: Any) -> Array:
     """Return the array of nested lists, with NaN for None."""
     values = np.asarray(lists)
     return values.astype(float) if values.dtype == object else values
+
+
+def columns_to_lists(columns: ColumnContributions | None) -> Record | None:
+    """Return contributions of columns as plain values for JSON."""
+    if columns is None:
+        return None
+    names = {"views": columns.views, "columns": columns.columns, "view": columns.view.tolist()}
+    return {**names, "values": to_lists(columns.values)}
+
+
+def columns_of_folds(parts: Sequence[Record], order: Array) -> ColumnContributions:
+    """Return contributions of columns to the predictions of several models.
+
+    Parameters
+    ----------
+    parts : sequence of dict
+        As :func:`columns_to_lists` returns them, one for each model.
+    order : int array of shape (n_samples,)
+        Order of the samples among those of all parts.
+
+    Returns
+    -------
+    columns : ColumnContributions
+        A column that a model does not use contributes zero.
+    """
+    pairs = [list(zip(part["view"], part["columns"], strict=True)) for part in parts]
+    position = {pair: k for k, pair in enumerate(dict.fromkeys(p for own in pairs for p in own))}
+    blocks = []
+    for part, own in zip(parts, pairs, strict=True):
+        block = np.zeros((len(part["values"]), len(position)))
+        block[:, [position[pair] for pair in own]] = np.reshape(part["values"], (-1, len(own)))
+        blocks.append(block)
+    return ColumnContributions(
+        list(parts[0]["views"]),
+        [name for _, name in position],
+        np.array([view for view, _ in position], dtype=np.intp),
+        np.concatenate(blocks)[order],
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,6 +328,10 @@ class Experiment:
         with threadpool_limits(1):
             return cell.measured(self._measure)
 
+    def _has_columns(self, cell: CandidateSplit) -> bool:
+        """Return whether contributions of columns are recorded: once for each sample, if few."""
+        return cell.split in self.splits_of(0) and self.table.frame.size <= MOST_CELLS
+
     def _measure(self, cell: CandidateSplit) -> Record:
         """Return scores, times and predictions, and for models of lokl their explanation."""
         candidate = self.candidates[cell.candidate]
@@ -302,8 +347,9 @@ class Experiment:
         predictions, probabilities = predicted(fitted.model, test.frame, train)
         measured: Record = {}
         if candidate.role == OURS and not cell.permutation:
-            explanation = explain(fitted.model, test.frame)
+            explanation = explain(fitted.model, test.frame, columns=self._has_columns(cell))
             measured |= {n: to_lists(getattr(explanation, n)) for n in EXPLANATION_FIELDS}
+            measured["columns"] = columns_to_lists(explanation.columns)
             measured["unit"] = explanation.unit
             support = getattr(unwrap(fitted.model)[0], "support_fraction_", None)
             measured["support"] = None if support is None else round(float(support), _DECIMALS)

@@ -14,7 +14,14 @@ from lokl.explain.explanation import STATUSES, Explanation
 from lokl.report import Interval, LeaderboardEntry, ViewSummary
 from lokl.report.formatting import Scale, count
 from lokl.study.candidates import OURS, VIEW, single_view_name
-from lokl.study.experiment import CLASS_FIELDS, EXPLANATION_FIELDS, TEST, Experiment, to_array
+from lokl.study.experiment import (
+    CLASS_FIELDS,
+    EXPLANATION_FIELDS,
+    TEST,
+    Experiment,
+    columns_of_folds,
+    to_array,
+)
 from lokl.study.permutation import PermutationTest
 from lokl.study.run_folder import Record
 from lokl.study.scores import (
@@ -485,6 +492,9 @@ class Results:
             is_class = classes is not None and name in CLASS_FIELDS
             array = np.array(values, dtype=object) if is_class else to_array(values)
             fields[name] = array[order] if values else None
+        columns: list[Any] = [record.get("columns") for record in records]
+        if all(columns):
+            fields["columns"] = columns_of_folds(columns, order)
         if fields["probabilities"] is not None:
             # Recorded probabilities are rounded.
             fields["probabilities"] /= fields["probabilities"].sum(axis=1, keepdims=True)
