@@ -400,7 +400,8 @@ class KernelEstimator(ExplanationMixin, BaseEstimator, ABC):
 
         With `decides`, warn if their decisions are shifted because they lack a view.
         """
-        check_is_fitted(self)
+        if "_model" not in vars(self):
+            check_is_fitted(self)
         X = as_pandas(X)
         views = self._accepts_missing_views()
         missing = views and all(kernel.is_view for kernel in self.kernels_)

@@ -1,5 +1,6 @@
 """Data of a fit: validation, bound kernels, dual problems and the solver."""
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -42,6 +43,13 @@ def check_samples(
     views : bool, default=True
         Whether NaN would be allowed with other kernels, for the error.
     """
+    if _is_plain(X):
+        names = "feature_names_in_" in vars(estimator)
+        if fitting and _is_plain_target(y, len(X)) and not names:
+            estimator.n_features_in_ = X.shape[1]
+            return X, y
+        if not fitting and not names and X.shape[1] == estimator.n_features_in_:
+            return X
     _refuse_several_tables(X)
     options: dict[str, Any] = {
         "accept_sparse": "csr",
@@ -63,6 +71,30 @@ def check_samples(
     if not missing:
         _refuse_nan(X, views, getattr(estimator, "feature_names_in_", None))
     return (_canonical(X), y) if fitting else _canonical(X)
+
+
+def _is_plain(X: Any) -> bool:
+    """Whether samples are an array that all checks of scikit-learn return as it is.
+
+    Recognising it takes a twentieth of the time of the checks, which is most of the time of a
+    prediction of one sample, and a quarter of a fit of 200.
+    """
+    if type(X) is not np.ndarray or X.ndim != 2 or X.size == 0:
+        return False
+    return X.dtype in (np.float64, np.float32) and _is_finite(X)
+
+
+def _is_plain_target(y: Any, n_samples: int) -> bool:
+    """Whether targets are an array of numbers that all checks return as it is."""
+    if type(y) is not np.ndarray or y.shape != (n_samples,):
+        return False
+    return y.dtype.kind in "iu" or (y.dtype in (np.float64, np.float32) and _is_finite(y))
+
+
+def _is_finite(values: Array) -> bool:
+    """Whether the sum of values is finite, and therefore every value."""
+    with np.errstate(all="ignore"):
+        return math.isfinite(values.sum())
 
 
 def _refuse_several_tables(X: Any) -> None:

@@ -207,6 +207,13 @@ def _add_scaled(weight, values, out):
 
 
 @njit(**_INNER)
+def _scale(weight, out):
+    """Compute ``out *= weight``."""
+    for j in range(out.shape[0]):
+        out[j] *= weight
+
+
+@njit(**_INNER)
 def _add_gated(weight, gate, values, out):
     """Compute ``out += weight * gate * values``."""
     for j in range(out.shape[0]):
@@ -309,8 +316,15 @@ def mix(start, stop, program, products, rows, sides, target, tiles):
     stored, pair = products
     panels = pair.panels
     order, width, half = tiles
+    matrix, places, accumulate = target
     buffer = np.empty(width, stored.dtype)
     values = np.empty(width, stored.dtype)
+    # One kernel with constant gates needs neither sums nor a buffer.
+    operations, gammas, coefs, degrees, weights = program
+    is_single = not accumulate and operations.shape[0] == 1 and sides.left.factors.shape[1] == 0
+    step = (operations[0], gammas[0], coefs[0], degrees[0])
+    weight = weights[0]
+    left_norms, right_norms = sides.left.norms, sides.right.norms
     # Stored products are read row by row, as they are in memory. A panel stays in the cache while
     # all rows pass over it.
     by_panel = panels.shape[0] > 0
@@ -320,17 +334,22 @@ def mix(start, stop, program, products, rows, sides, target, tiles):
             k, p = (outer, inner) if by_panel else (inner, outer)
             tile = order[start + k]
             first = tile * width
-            last = min(first + width, sides.right.norms.shape[0])
+            last = min(first + width, right_norms.shape[0])
             if half and p >= last:
                 break
-            out = target.out[target.rows[p], first:last]
-            if not target.accumulate:
-                out[:] = 0.0
+            out = matrix[places[p], first:last]
             if by_panel:
                 dots = buffer[: last - first]
                 _sparse_dots(pair, rows[p], panels[tile], dots)
             else:
                 dots = stored[p, first:last]
+            if is_single:
+                _kernel_values(step, dots, left_norms[rows[p]], right_norms[first:last], out)
+                if weight != 1.0:
+                    _scale(weight, out)
+                continue
+            if not accumulate:
+                out[:] = 0.0
             _mix_row(program, dots, sides, (rows[p], first, last), values, out)
 
 

@@ -54,6 +54,8 @@ _LARGEST_PANELS = 128 * 2**20
 _THREAD_COST = 2**15
 # BLAS starts its threads for every product; for few samples of few columns that never pays.
 _FEW_SAMPLES, _FEW_COLUMNS = 2048, 64
+# Zeros are listed like other entries if fewer of the entries are zero.
+_FULL_SHARE = 0.9
 # Samples are centred if more than this share of their entries is not zero.
 _DENSE_SHARE = 0.5
 # Samples among which the origin of overlaps is chosen.
@@ -225,7 +227,19 @@ class Panels(Layout):
 
     @cached_property
     def lists(self) -> Any:
-        """Entries of each row that are not zero, padded with zeros to a multiple of four."""
+        """Entries of each row that are not zero, padded with zeros to a multiple of four.
+
+        Rows with few zeros have all their entries.
+        """
+        n, d = self.X.shape
+        if not is_sparse(self.X) and np.count_nonzero(self.X) > _FULL_SHARE * n * d:
+            length = -(-d // 4) * 4
+            pointers = np.arange(0, n * length + 1, length)
+            indices = np.zeros((n, length), dtype=np.int32)
+            entries = np.zeros((n, length), dtype=self.X.dtype)
+            indices[:, :d] = np.arange(d)
+            entries[:, :d] = self.X
+            return _mixing.Lists(pointers, indices.ravel(), entries.ravel())
         if is_sparse(self.X):
             counts, columns, values = np.diff(self.X.indptr), self.X.indices, self.X.data
         else:
@@ -331,7 +345,8 @@ def choose_layout(X: Any) -> type[Layout]:
 def in_pieces(n_rows: int, n_columns: int, half: bool = False) -> list[slice]:
     """Return slices of rows that fit the buffer; `half` is for sums over half of the pairs."""
     size = _SUMS_BUFFER if half else _BUFFER
-    return slices(n_rows, int(np.clip(size // max(n_columns, 1), _FEWEST_ROWS, _MOST_ROWS)))
+    most = min(max(size // max(n_columns, 1), _FEWEST_ROWS), _MOST_ROWS)
+    return slices(n_rows, most)
 
 
 @dataclass(frozen=True)

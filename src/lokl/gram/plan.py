@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from lokl._arrays import Array
 from lokl._compiled import CompiledModule
 from lokl.gram.layouts import Layout, SampleLayouts, ViewSpec
 from lokl.kernels.base import Kernel, Lookup, Term
-from lokl.kernels.dot import OPERATIONS
+from lokl.kernels.dot import OPERATIONS, Formula
 
 _mixing = CompiledModule("lokl.gram._mixing")
 
@@ -58,30 +58,37 @@ class Family:
 
         `weights`, (n_kernels,), are the products of both sides' factors if gates are constant.
         """
-        formulas = [term.formula for term in self.terms.values()]
-        own_weights = np.zeros(len(formulas)) if weights is None else weights[list(self.terms)]
-        return _mixing.Program(
-            self._operations(dtype),
-            np.array([f.gamma for f in formulas], dtype=dtype),
-            np.array([f.coef0 for f in formulas], dtype=dtype),
-            np.array([f.degree for f in formulas], dtype=np.int64),
-            own_weights.astype(dtype),
-        )
+        program = _program(tuple(term.formula for term in self.terms.values()), dtype)
+        if weights is None:
+            return program
+        return program._replace(weights=weights[list(self.terms)].astype(dtype))
 
-    def _operations(self, dtype: Any) -> Array:
-        """Return the codes of operations, with SQUARE for Gaussians of doubled gamma."""
-        formulas = [term.formula for term in self.terms.values()]
-        most = _MOST_SQUARINGS[np.dtype(dtype).itemsize]
-        codes = np.array([_mixing.OPERATIONS[f.operation] for f in formulas], dtype=np.int64)
-        squarings = 0
-        for k in range(1, len(formulas)):
-            before, this = formulas[k - 1], formulas[k]
-            is_doubled = abs(this.gamma - 2.0 * before.gamma) <= 1e-12 * this.gamma
-            is_square = this.operation == before.operation == "gaussian" and is_doubled
-            squarings = squarings + 1 if is_square and squarings < most else 0
-            if squarings:
-                codes[k] = _mixing.SQUARE
-        return codes
+
+@lru_cache(maxsize=128)
+def _program(formulas: tuple[Formula, ...], dtype: Any) -> Any:
+    """Return operations and numbers of kernels, with weights of zero."""
+    return _mixing.Program(
+        _operations(formulas, dtype),
+        np.array([f.gamma for f in formulas], dtype=dtype),
+        np.array([f.coef0 for f in formulas], dtype=dtype),
+        np.array([f.degree for f in formulas], dtype=np.int64),
+        np.zeros(len(formulas), dtype=dtype),
+    )
+
+
+def _operations(formulas: Sequence[Formula], dtype: Any) -> Array:
+    """Return the codes of operations, with SQUARE for Gaussians of doubled gamma."""
+    most = _MOST_SQUARINGS[np.dtype(dtype).itemsize]
+    codes = np.array([_mixing.OPERATIONS[f.operation] for f in formulas], dtype=np.int64)
+    squarings = 0
+    for k in range(1, len(formulas)):
+        before, this = formulas[k - 1], formulas[k]
+        is_doubled = abs(this.gamma - 2.0 * before.gamma) <= 1e-12 * this.gamma
+        is_square = this.operation == before.operation == "gaussian" and is_doubled
+        squarings = squarings + 1 if is_square and squarings < most else 0
+        if squarings:
+            codes[k] = _mixing.SQUARE
+    return codes
 
 
 @dataclass(frozen=True, eq=False)
