@@ -30,7 +30,7 @@ from lokl._arrays import (
     without_duplicates,
 )
 from lokl._compiled import CompiledModule
-from lokl._threads import multiply, run_chunked
+from lokl._threads import multiply, n_threads, run_chunked
 from lokl.kernels.base import Metric
 from lokl.kernels.columns import take_columns
 
@@ -39,8 +39,10 @@ if TYPE_CHECKING:
 
 _mixing = CompiledModule("lokl.gram._mixing")
 
-# Columns that the compiled loops process at a time: they stay in the first-level cache.
-TILE = 512
+# Columns that the compiled loops process at a time: they stay in the first-level cache. Products
+# that are stored need no panel there, so their tiles may be wider: a call takes as long as hundreds
+# of entries.
+TILE, _WIDE_TILE, _NARROW_TILE = 512, 2048, 128
 # Inner products pass through a buffer of about this many entries, small enough to stay in a cache
 # and to be touched without many page faults; never fewer rows than BLAS is efficient for. If every
 # kernel is summed by itself, more work is done per entry, and the buffer may be larger.
@@ -114,7 +116,7 @@ class Layout(ABC):
     @property
     def width(self) -> int:
         """Columns that one thread takes at a time; fewer for few samples, so all threads work."""
-        return TILE if self.n_samples > _FEW_SAMPLES else TILE // 4
+        return TILE if self.n_samples > _FEW_SAMPLES else _NARROW_TILE
 
     @cached_property
     def norms(self) -> Array:
@@ -180,8 +182,10 @@ class Layout(ABC):
         diagonal may be left out.
         """
         program, sides, target, _ = work
-        count = -(-right.n_samples // right.width)
-        tiles = _mixing.Tiles(np.arange(count), right.width, half=False)
+        share = -(-right.n_samples // (n_threads() * _NARROW_TILE)) * _NARROW_TILE
+        width = int(np.clip(share, _NARROW_TILE, _WIDE_TILE))
+        count = -(-right.n_samples // width)
+        tiles = _mixing.Tiles(np.arange(count), width, half=False)
         for part, dots in self.products(rows, right, cache=cache):
             piece = target._replace(rows=target.rows[part])
             products = _mixing.Products(dots, _no_pair(dots.dtype))
