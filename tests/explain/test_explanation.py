@@ -210,6 +210,16 @@ def test_a_model_recognises_the_samples_that_it_has_learned_from():
             # Samples of a scaled model differ by rounding errors in single precision.
             single = explain(model, X.astype(np.float32), views=PLACES)
             np.testing.assert_array_equal(single.learned, found.learned)
+    for estimator in (
+        lokl.RegionClassifier(CLASSIFIERS["mix"], max_region_size=30, covers=2, random_state=0),
+        lokl.RegionClassifier(
+            lokl.UniformMKLClassifier(["rbf"]), max_region_size=30, scale_features="shared"
+        ),
+    ):
+        # Regions of one class have no rows of their own, but their samples were learned from.
+        complete = np.nan_to_num(X)
+        found = explain(estimator.fit(complete[::2], y[::2]), complete, y)
+        np.testing.assert_array_equal(found.learned, np.arange(90) % 2 == 0)
     other = make_pipeline(StandardScaler(), LogisticRegression()).fit(np.nan_to_num(X), y)
     assert explain(other, np.nan_to_num(X)).learned is None
 

@@ -53,6 +53,7 @@ def check_same(fitted, plain, fresh=FRESH):
     assert fitted.kernel_names_ == plain.kernel_names_
     assert fitted.n_features_in_ == plain.n_features_in_
     assert set(vars(fitted)) == set(vars(plain))
+    np.testing.assert_array_equal(fitted._row_hashes, plain._row_hashes)
     method = "decision_function" if hasattr(plain, "classes_") else "predict"
     np.testing.assert_array_equal(getattr(fitted, method)(fresh), getattr(plain, method)(fresh))
 

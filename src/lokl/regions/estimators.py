@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from lokl._arrays import Array, column
+from lokl._arrays import Array, column, row_hashes
 from lokl._frames import as_pandas, labelled
 from lokl._threads import single_threaded_blas, threads_for
 from lokl._warnings import DeferredWarnings
@@ -180,7 +180,8 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
             divide = partial(LocalRegions, X, data, self.n_jobs)
             spread = target_spread(data.y, data.weight) if data.classes is None else 1.0
             learned = self._learn(divide, seed, spread, data.classes, column(y).shape[1])
-        publish(self, {**attributes, **learned, "feature_scale_": scale})
+        attributes |= {**learned, "feature_scale_": scale, "_row_hashes": row_hashes(X)}
+        publish(self, attributes)
         return self
 
     def _validate_training(
@@ -314,6 +315,11 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
     def _decisions(self, X: Any) -> Array:
         """Return decisions about new samples, (n_samples, n_tasks)."""
         return self._compute("decision_function", X)
+
+    def _learned_from(self, X: Any) -> Array:
+        """Return whether each sample equals a training row, (n_samples,)."""
+        X, _ = self._validate_for_predict(X)
+        return np.isin(row_hashes(X), self._row_hashes)
 
     def region(self, X: Any) -> Array:
         """Return the index of the region of each sample.

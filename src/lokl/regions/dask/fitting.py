@@ -15,7 +15,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _get_feature_names
 
-from lokl._arrays import Array, column, stack_rows
+from lokl._arrays import Array, column, row_hashes, stack_rows
 from lokl._threads import single_threaded
 from lokl._warnings import DeferredWarnings, capture_warnings, reissue
 from lokl.base.model import publish
@@ -87,7 +87,7 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any = None, client: Any = Non
         sampled = _sampled_rows(model._grower(seed, 0), n_counted)
         calls = [(model_node, *block) for block in zip(sampled, blocks, strict=True)]
         summaries = cluster.compute(_summarize_block, calls)
-        targets, sizes, points = zip(*summaries, strict=True)
+        targets, sizes, points, hashes = zip(*summaries, strict=True)
         attributes, spread = _target_attributes(model, targets, n_targets)
         classes, points = attributes.get("classes_"), stack_rows(points)
 
@@ -105,7 +105,7 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any = None, client: Any = Non
             return DaskRegions(cluster, trunk, cluster.persist(join_batch, calls), grower.seed)
 
         learned = model._learn(divide, seed, spread, classes, n_targets or 1)
-    publish(model, {**attributes, **learned})
+    publish(model, {**attributes, **learned, "_row_hashes": np.concatenate(hashes)})
     return model
 
 
@@ -248,7 +248,9 @@ class Moments(NamedTuple):
 # when to spill to disk.
 
 
-def _summarize_block(model: RegionEstimator, rows: Array, block: Any) -> tuple[Any, int, Any]:
+def _summarize_block(
+    model: RegionEstimator, rows: Array, block: Any
+) -> tuple[Any, int, Any, Array]:
     """Validate and summarise a block.
 
     Returns
@@ -259,6 +261,8 @@ def _summarize_block(model: RegionEstimator, rows: Array, block: Any) -> tuple[A
         Bytes of the samples.
     points : {array, CSR matrix}
         Samples of positive weight at `rows`, from which the trunk of a tree is grown.
+    hashes : array of uint64
+        Hashes of all samples of positive weight.
     """
     X, data = validate_block(model, *block)
     weight = np.ones(len(data.y)) if data.weight is None else data.weight
@@ -268,7 +272,8 @@ def _summarize_block(model: RegionEstimator, rows: Array, block: Any) -> tuple[A
         targets = data.classes, weights
     elif len(weight):
         targets = Moments.of(column(data.y), weight)
-    return targets, graph.need_dask().sizeof.sizeof(data.samples), take(X, rows)
+    size = graph.need_dask().sizeof.sizeof(data.samples)
+    return targets, size, take(X, rows), row_hashes(X)
 
 
 def _target_attributes(
