@@ -11,7 +11,8 @@ from benchmarks.common import MissingDataError, Options, Report, main
 from lokl.report import render
 
 # Browser and study of the tests of the page.
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "report"))
+TESTS = Path(__file__).parent.parent / "tests"
+sys.path[:0] = [str(TESTS), str(TESTS / "report")]
 
 # Samples and views, and limits in kilobytes and seconds.
 SIZES = {(500, 5): (400, 1.0), (10_000, 5): (1500, 2.0)}

@@ -1,10 +1,15 @@
-"""Pages agree with each other and with the files they point to. Nothing is fetched or executed."""
+"""Pages agree with each other and with the files they point to, and look right in a browser.
 
+Nothing is fetched. The site is only looked at if ``make docs`` has built it.
+"""
+
+import gzip
 import re
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from browser import CHROMIUM, Browser
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -66,3 +71,63 @@ def test_short_tables_state_numbers_of_the_complete_ones(short, long):
     complete = "\n".join(path.read_text() for one in long for path in DOCS.glob(one))
     assert len(stated) > 40
     assert not stated - set(NUMBER.findall(complete))
+
+
+SITE = DOCS / "_build/html"
+# Parts of the page that do not scroll by themselves and reach beyond the screen.
+BEYOND = """
+[...document.querySelectorAll("main *, header *")]
+  .filter((node) => node.checkVisibility() && node.getBoundingClientRect().right > innerWidth + 1)
+  .filter((node) => {
+    for (let own = node; own; own = own.parentElement)
+      if (["auto", "scroll", "hidden"].includes(getComputedStyle(own).overflowX)) return false;
+    return true;
+  })
+  .map((node) => node.tagName + "." + node.className).slice(0, 5)
+"""
+BACKGROUND = """
+[document.body, document.documentElement].map((node) => getComputedStyle(node).backgroundColor)
+  .find((colour) => colour !== "rgba(0, 0, 0, 0)")
+"""
+SHOWN = {
+    "landing page": "index.html",
+    "example": "gallery/views/plot_three_tables.html",
+    "reference": "generated/lokl.kernels.RBF.html",
+    "charts": "choosing.html",
+    "report": "report.html",
+}
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    found = Browser(tmp_path_factory.mktemp("browser"))
+    yield found
+    found.close()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+@pytest.mark.skipif(not (SITE / "report.html").exists(), reason="make docs has not been run")
+@pytest.mark.parametrize("page", SHOWN.values(), ids=SHOWN)
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_pages_fit_the_screen_and_give_no_errors(browser, page, dark, width):
+    browser.open(SITE / page, width=width, dark=dark)
+    assert browser.complaints() == []
+    assert browser.see(BEYOND) == []
+    assert browser.see("document.documentElement.scrollWidth") <= width
+    red, green, blue = map(int, re.findall(r"\d+", browser.see(BACKGROUND))[:3])
+    assert (red + green + blue < 3 * 128) == dark
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (SITE / "report.html").exists(), reason="make docs has not been run")
+def test_the_site_is_small():
+    files = [path for path in SITE.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 60e6
+    page = SITE / "index.html"
+    loaded = re.findall(r'(?:src|href)="([^"?#:]+\.(?:js|css))', page.read_text())
+    # Servers compress.
+    sent = [len(gzip.compress(path.read_bytes())) for path in (page, *map(SITE.joinpath, {*loaded}))]
+    assert len(sent) > 10
+    assert sum(sent) < 300e3

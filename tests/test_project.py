@@ -15,7 +15,8 @@ from packaging.utils import canonicalize_name
 import lokl
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT, TOOLS = PYPROJECT["project"], PYPROJECT["tool"]
 REQUIREMENTS = [
     Requirement(text)
     for group in (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
@@ -127,6 +128,25 @@ def test_minimum_versions_are_the_lower_bounds():
     for requirement in REQUIREMENTS:
         (bound,) = requirement.specifier
         assert f"{requirement.name}=={bound.version}" in printed.splitlines()
+
+
+def test_workflows_run_scripts_and_targets_that_exist():
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    for path in (ROOT / ".github/workflows").glob("*.yml"):
+        jobs = yaml.safe_load(path.read_text())["jobs"].values()
+        for step in (step.get("run", "") for job in jobs for step in job["steps"]):
+            assert all((ROOT / script).exists() for script in re.findall(r"\.ci/\S+", step)), step
+            for made in re.findall(r"^make ((?:[a-z]+ ?)+)", step, flags=re.MULTILINE):
+                assert {*made.split()} <= {*targets}, step
+
+
+def test_fragments_of_the_changelog_have_a_known_kind():
+    kinds = TOOLS["towncrier"]["type"]
+    for path in (ROOT / TOOLS["towncrier"]["directory"]).glob("*.md"):
+        if path.name != "README.md":
+            _, kind, _ = path.name.rsplit(".", 2)
+            assert kind in {one["directory"] for one in kinds}, path.name
+            assert len(path.read_text().splitlines()) == 1, path.name
 
 
 def test_every_action_of_a_workflow_is_pinned_and_permissions_are_stated():
