@@ -38,8 +38,9 @@ def opened(browser: Any, page: Path) -> tuple[float, float]:
 
 
 def run(options: Options, report: Report) -> None:
-    from browser import CHROMIUM, Browser
     from study_cases import like_a_study
+
+    from browser import CHROMIUM, Browser
 
     if CHROMIUM is None:
         raise MissingDataError("chromium is not installed")
