@@ -38,6 +38,7 @@ NAMES = (
     "tabular",
     "uci",
     "columns",
+    "gene_sets",
     "coverage",
     "regions",
     "millions",

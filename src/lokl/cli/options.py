@@ -103,12 +103,13 @@ _METAVARS = {
     "gammas": "NUMBER",
     "solver": "NAME",
     **dict.fromkeys(("target", "on", "groups", "cohort", "leave_one_group_out"), "COLUMN"),
-    "test": "FILE",
+    **dict.fromkeys(("test", "gene_sets"), "FILE"),
+    "gene_sets_rest": "NAME",
     "covariates": "COLUMN,...",
     **dict.fromkeys(
         ("task", "score", "goal", "covariates_as", "reading", "selection", "ties"), "NAME"
     ),
-    **dict.fromkeys(("folds", "repeats", "permutations", "seed", "jobs"), "N"),
+    **dict.fromkeys(("folds", "repeats", "permutations", "seed", "jobs", "gene_sets_size"), "N"),
     **dict.fromkeys(("sets", "dictionaries", "backend"), "NAME"),
 }
 # Groups of options in the help, in their order.
@@ -116,6 +117,7 @@ _GROUPS = {
     "Tables": (
         *("target", "on", "views", "groups", "cohort", "test", "covariates", "covariates_as"),
         *("kinds", "task", "positive", "na", "delimiter"),
+        *("gene_sets", "gene_sets_size", "gene_sets_rest"),
     ),
     "Models and scores": ("methods", "method", "cost", "score", "goal"),
     "Cross-validation": ("folds", "repeats", "leave_one_group_out", "permutations"),
@@ -224,6 +226,11 @@ TABLES = {
     "positive": option(str, "Positive class; all others become one class."),
     "na": NA,
     "delimiter": DELIMITER,
+    "gene_sets": option(str, "GMT file of sets of columns: every set gets a kernel of its own."),
+    "gene_sets_size": option(int, "Columns that a set needs to be used; 5 if not given.", min=1),
+    "gene_sets_rest": option(
+        str, "Name of a further set, of the columns that are in no set; not used if not given."
+    ),
 }
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lokl.explain.explanation import Explanation as Explanation
     from lokl.explain.explanation import SampleExplanation as SampleExplanation
     from lokl.explain.explanation import ViewContribution as ViewContribution
+    from lokl.explain.gene_sets import gene_set_importance as gene_set_importance
     from lokl.explain.linear_weights import FeatureWeights as FeatureWeights
     from lokl.explain.linear_weights import feature_weights as feature_weights
     from lokl.explain.model_displays import BoundaryDisplay as BoundaryDisplay

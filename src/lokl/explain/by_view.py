@@ -257,8 +257,32 @@ class _Queried:
             "weights": np.where(self.presence, weights, 0.0),
             "trust": None if trust is None else np.where(self.presence, trust, 0.0),
             "familiarity": self._measured("familiarity", np.max),
+            "gene_sets": self._gene_sets(),
             **self._outcomes(contributions),
         }
+
+    def _gene_sets(self) -> ColumnContributions | None:
+        """Return contributions of kernels on parts of a view, by view; None if there are none."""
+        kernels = getattr(self.inner, "kernels_", ())
+        names: list[str] = []
+        places: list[int] = []
+        home: list[int] = []
+        for v, view in enumerate(self.views):
+            # Several kernels that read the same columns are not parts of a view.
+            if len({kernels[k].columns_used() for k in view.kernels if kernels}) > 1:
+                names += [self.inner.kernel_names_[k] for k in view.kernels]
+                places += view.kernels
+                home += [v] * len(view.kernels)
+        if not places:
+            return None
+        values = np.asarray(self.inner.contributions(self.Z), dtype=float)
+        values = (values if values.ndim == 3 else values[:, np.newaxis])[:, :, np.array(places)]
+        return ColumnContributions(
+            [view.name for view in self.views],
+            names,
+            np.array(home),
+            np.einsum("ntk,nt->nk", values, self._outcome()),
+        )
 
     def _measured(self, name: str, merge: Any) -> Any:
         """Return values of kernels that the estimator computes, merged by view; None if not."""

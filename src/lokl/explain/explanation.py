@@ -41,6 +41,8 @@ _COLUMNS = 5
 _WIDTH, _BAR, _NAME, _OTHERS, _ROWS = 80, 8, 18, 3, 10
 # Names with hyphens stay whole.
 _wrapped = partial(wrap, width=_WIDTH, break_on_hyphens=False)
+# Characters of the name of a gene set.
+_SET_NAME = 40
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,8 @@ class SampleExplanation:
         Classes of the prediction set, or limits of the interval.
     coverage : float or None
         Share of the samples whose truth is in their set; None without sets.
+    gene_sets : tuple of ColumnContribution
+        Gene sets with the largest contributions, if the model has kernels of gene sets.
 
     See Also
     --------
@@ -207,11 +211,13 @@ class SampleExplanation:
     columns: tuple[ColumnContribution, ...] = ()
     prediction_set: tuple[Any, ...] = ()
     coverage: float | None = None
+    gene_sets: tuple[ColumnContribution, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that can be written as JSON."""
         plain = asdict(self)
-        plain["columns"] = [own._asdict() for own in self.columns]
+        for name in ("columns", "gene_sets"):
+            plain[name] = [own._asdict() for own in getattr(self, name)]
         plain["probabilities"] = {str(c): p for c, p in self.probabilities.items()}
         return plain
 
@@ -372,11 +378,11 @@ class SampleExplanation:
             return f"{value:.4g}" if is_sum else f"{value:+.3g}"
         return f"{value:+.2f}" if abs(value) >= _NOTHING else "0.00"
 
-    def _column_texts(self) -> str:
-        """Return the columns with the largest contributions, by view."""
+    def _column_texts(self, parts: tuple[ColumnContribution, ...], room: int = _NAME) -> str:
+        """Return columns or sets of them, with names of at most `room` characters, by view."""
         texts: dict[str, list[str]] = {}
-        for own in self.columns:
-            name = shortened(own.column, _NAME)
+        for own in parts:
+            name = shortened(own.column, room)
             texts.setdefault(own.view, []).append(f"{name} {self._signed(own.contribution)}")
         return "; ".join(f"{view} {', '.join(own)}".strip() for view, own in texts.items())
 
@@ -397,8 +403,11 @@ class SampleExplanation:
         for own in self.unfamiliar:
             near = f"(familiarity {own.familiarity:.2f})"
             yield f"{own.view} is unlike the training samples {near}."
+        if self.gene_sets:
+            text = f"Gene sets that matter most: {self._column_texts(self.gene_sets, _SET_NAME)}"
+            yield from _wrapped(text, subsequent_indent="  ")
         if self.columns:
-            text = f"Columns that matter most: {self._column_texts()}"
+            text = f"Columns that matter most: {self._column_texts(self.columns)}"
             yield from _wrapped(text, subsequent_indent="  ")
         if self.neighbours:
             near = ", ".join(f"{own.id} ({_text(own.prediction)})" for own in self.neighbours)
@@ -482,6 +491,9 @@ class Explanation:
         :class:`PredictionSets`.
     coverage : float or None
         Share of the samples whose truth is in their set.
+    gene_sets : ColumnContributions or None
+        Contributions of kernels on parts of a view, such as gene sets, which add up to the
+        contribution of the view; None if no view has such kernels.
 
     See Also
     --------
@@ -533,6 +545,7 @@ class Explanation:
     columns: ColumnContributions | None = None
     sets: Array | None = None
     coverage: float | None = None
+    gene_sets: ColumnContributions | None = None
 
     def __post_init__(self) -> None:
         n, m = len(self.ids), len(self.views)
@@ -701,7 +714,8 @@ class Explanation:
             self.prior.get(prediction) if isinstance(self.prior, dict) else self.prior,
             unit=self.unit,
             learned=None if self.learned is None else bool(self.learned[k]),
-            columns=self._columns(k),
+            columns=_largest(self.columns, k),
+            gene_sets=_largest(self.gene_sets, k),
             prediction_set=self._set(k),
             coverage=self.coverage,
         )
@@ -712,10 +726,6 @@ class Explanation:
             return ()
         chosen = self.sets[k] if self.classes is None else self.classes[self.sets[k]]
         return tuple(plain_value(value) for value in chosen)
-
-    def _columns(self, k: int) -> tuple[ColumnContribution, ...]:
-        largest = () if self.columns is None else self.columns.largest(k, _COLUMNS)
-        return tuple(ColumnContribution(*own) for own in largest)
 
     def _view(self, k: int, v: int) -> ViewContribution:
         if not self.presence[k, v]:
@@ -743,6 +753,12 @@ class Explanation:
         shown = range(min(len(self), _ROWS))
         rows = [[_text(plain_value(values[k])) for values in columns.values()] for k in shown]
         return html_table(repr(self)[1:-1], list(columns), rows)
+
+
+def _largest(found: ColumnContributions | None, k: int) -> tuple[ColumnContribution, ...]:
+    """Return the largest contributions to the prediction of the sample at position `k`."""
+    largest = () if found is None else found.largest(k, _COLUMNS)
+    return tuple(ColumnContribution(*own) for own in largest)
 
 
 def class_codes(labels: Any, classes: Any) -> Array:

@@ -31,6 +31,8 @@ PURPOSES = {
     "values_by_kernel": "the values of single kernels",
     "subtract_rows": "gradients",
     "look_up": "stored kernels",
+    "mix_stored": "stored values of kernels",
+    "stored_forms": "quadratic forms of stored kernels",
     "weigh_columns": "streamed features",
 }
 
@@ -505,6 +507,43 @@ def look_up(start, stop, matrix, left, right, place):
         else:
             for q in range(columns.shape[0]):
                 target[q] = factor * far[q] * source[columns[q]]
+
+
+@njit(**_LOOP)
+def mix_stored(start, stop, values, factors, out):
+    """Write row ``start <= j < stop`` of gated kernels up to the diagonal, and its mirror image.
+
+    ``out[j, k] = sum_i factors[i, j] factors[i, k] k_i(j, k)``; `values` are in the order of
+    ``stored_values``: row by row, in each row kernel by kernel.
+    """
+    m = factors.shape[0]
+    for j in range(start, stop):
+        row, first = out[j, : j + 1], m * (j * (j + 1) // 2)
+        row[:] = 0.0
+        for i in range(m):
+            if factors[i, j] != 0.0:
+                part = values[first + i * (j + 1) : first + (i + 1) * (j + 1)]
+                _add_gated(factors[i, j], factors[i, : j + 1], part, row)
+        for k in range(j):
+            out[k, j] = row[k]
+
+
+@njit(**_LOOP)
+def stored_forms(start, stop, values, loads, forms):
+    """Add quadratic forms of the kernels ``start:stop``, whose values are stored as above.
+
+    ``forms[i] += loads[i, q] K_i loads[i, q]`` for all `q`; pairs count twice.
+    """
+    m, n = loads.shape[0], loads.shape[2]
+    for j in range(n):
+        first = m * (j * (j + 1) // 2)
+        for i in range(start, stop):
+            part = values[first + i * (j + 1) : first + (i + 1) * (j + 1)]
+            for q in range(loads.shape[1]):
+                near = loads[i, q, j]
+                if near != 0.0:
+                    twice = 2.0 * np.float64(_inner(part[:j], loads[i, q, :j]))
+                    forms[i] += near * (twice + near * part[j])
 
 
 @njit(**_COPY, fastmath={"nsz", "contract", "reassoc"})

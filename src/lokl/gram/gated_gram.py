@@ -30,6 +30,9 @@ _mixing = CompiledModule("lokl.gram._mixing")
 _COPIED_ROWS = 64
 # Megabytes of a matrix that is stored whole whatever the budget: 45 samples in float64.
 _ALWAYS_FITS = 1 / 64
+# Values of single kernels are stored for at least so many views, and at most so many samples, for
+# which a matrix is stored whole.
+_MANY_VIEWS, _FEW_SAMPLES = 16, 1024
 
 
 class InnerProducts:
@@ -343,7 +346,32 @@ class GatedGram:
 
     def _compute_whole(self, matrix: Array) -> None:
         """Write the whole matrix."""
-        mixing.fill_symmetric(self.points, matrix)
+        values = self.inner.memory.values_of(self.plan)
+        if values is not None and self.gates.shape[2] == 1:
+            mixing.fill_stored(self.points, values, matrix)
+        else:
+            mixing.fill_symmetric(self.points, matrix)
+
+    @property
+    def _kernel_values(self) -> Array | None:
+        """Values of all kernels, stored if they fit; only for many views of few samples.
+
+        A kernel of its own view costs an inner product for each pair of samples. Methods that ask
+        for quadratic forms ask again under other gates. Values that do not fit in float64 are
+        rounded to float32.
+        """
+        n, memory = self.n_samples, self.inner.memory
+        is_worth = len(self.plan.families) >= _MANY_VIEWS and n <= _FEW_SAMPLES
+        if not is_worth or self.pair_normalized or self.gates.shape[2] > 1:
+            return None
+        if memory.values_of(self.plan) is None:
+            count = self.plan.n_kernels * n * (n + 1) // 2
+            budget = (self.inner.cache_size - self.megabytes) * MEGABYTE
+            for dtype in dict.fromkeys([self.dtype, np.dtype(np.float32)]):
+                if count * dtype.itemsize <= budget:
+                    memory.keep_values(self.plan, mixing.stored_values(self.points, dtype))
+                    break
+        return memory.values_of(self.plan)
 
     def take(self, rows: Array) -> "GatedGram":
         """Return the matrix of some samples; a whole matrix that is stored is copied."""
@@ -517,6 +545,8 @@ class GatedGram:
         forms : array of shape (n_kernels, rank)
         """
         columns = column(coef)
+        if (values := self._kernel_values) is not None:
+            return mixing.forms_stored(self.points, values, columns)
         support = support_of(columns)
         return mixing.forms(self.points, support, columns[support])
 

@@ -134,6 +134,15 @@ class GramMemory:
         self._owner: tuple[Any, Any] = (None, None)  # plan and gates of the latest matrix
         self._square: Array | None = None  # memory of `whole`
         self._products: dict[ViewSpec, RowCache] = {}
+        self._values: tuple[Any, Array | None] = (None, None)  # plan, and values of its kernels
+
+    def values_of(self, plan: "GramPlan") -> Array | None:
+        """Return the stored values of all kernels of a plan, if there are any."""
+        return self._values[1] if self._values[0] is plan else None
+
+    def keep_values(self, plan: "GramPlan", values: Array) -> None:
+        """Store the values of all kernels of a plan, whatever their gates."""
+        self._values = plan, values
 
     def belongs_to(self, points: "Points") -> bool:
         """Whether the stored values are of these kernels under these gates."""

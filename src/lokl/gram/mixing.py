@@ -5,7 +5,7 @@ inner product are computed by compiled loops, family by family. The other kernel
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -273,6 +273,46 @@ def forms(points: Points, rows: Array, coef: Array) -> Array:
         sums = piece.sums(once, damping, part.start // TILE * TILE)
         result[members] += (loads[part][:, members] * sums).sum(axis=0)
     return result.reshape(*right.gates.shape[1:], coef.shape[1]).sum(axis=2)
+
+
+def stored_values(points: Points, stored_as: Any) -> Array:
+    """Return the values of all kernels without gates, for pairs of samples ``j >= k``.
+
+    They are in one array of type `stored_as`, row by row; row j has
+    ``k_0(j, 0), ..., k_0(j, j), k_1(j, 0), ...``.
+    """
+    n, m, dtype = points.n_samples, points.plan.n_kernels, points.plan.dtype
+    values = np.empty(m * (n * (n + 1) // 2), dtype=stored_as)
+    factors = points.normalizers.T.astype(dtype)
+    rows = np.arange(n)
+    for piece in _pieces(points, rows, points):
+        part, members = piece.part, piece.members
+        buffer = np.empty((part.stop - part.start, len(members), n), dtype=dtype)
+        replace(piece, members=list(range(len(members)))).write(buffer)
+        for j in range(part.start, part.stop):
+            first, size = m * (j * (j + 1) // 2), j + 1
+            for place, i in enumerate(members):
+                scaled = buffer[j - part.start, place, :size] * factors[i, :size]
+                values[first + i * size : first + (i + 1) * size] = factors[i, j] * scaled
+    return values
+
+
+def fill_stored(points: Points, values: Array, out: Array) -> None:
+    """Write ``k(points, points)`` from the stored values of all kernels."""
+    factors = np.ascontiguousarray(points.gates[:, :, 0].T, dtype=points.plan.dtype)
+    run_chunked(_mixing.mix_stored, points.n_samples, _COPIED_ROWS, values, factors, out)
+
+
+def forms_stored(points: Points, values: Array, coef: Array) -> Array:
+    """Return the quadratic forms of each kernel, (n_kernels, 1), from its stored values.
+
+    `coef` has the coefficients of all samples, (n_samples, n_tasks).
+    """
+    loads = points.gates * coef[:, np.newaxis, :]
+    result = np.zeros(points.plan.n_kernels)
+    work = (values, _samples_last(loads, values.dtype), result)
+    run_chunked(_mixing.stored_forms, len(result), 1, *work)
+    return result[:, np.newaxis]
 
 
 def values_by_kernel(left: Points, rows: Array, right: Points) -> Array:

@@ -99,21 +99,32 @@ def per_gene_set(
     >>> {name: kernel.columns for name, kernel in kernels.items()}
     {'repair': [0, 1, 2]}
     """
+    positions = match_sets(columns, sets, min_size)
+    return {name: clone(kernel).on(found) for name, found in positions.items()}
+
+
+def match_sets(
+    columns: Any, sets: Mapping[str, Iterable[str]], min_size: int = 5
+) -> dict[str, list[int]]:
+    """Return the positions of the columns of each gene set that has at least `min_size` of them.
+
+    The parameters are those of :func:`per_gene_set`.
+    """
     if min_size < 1:
         raise ValueError(f"min_size must be 1 or more, got {min_size!r}")
     names = column_names(columns) or [str(name) for name in columns]
     positions: dict[str, list[int]] = {}
     for position, name in enumerate(names):
         positions.setdefault(name, []).append(position)
-    kernels: dict[str, Kernel] = {}
-    for name, genes in sets.items():
-        found = sorted({c for gene in genes for c in positions.get(str(gene), ())})
-        if len(found) >= min_size:
-            kernels[str(name)] = clone(kernel).on(found)
-    if not kernels:
+    found = {
+        str(name): sorted({c for gene in genes for c in positions.get(str(gene), ())})
+        for name, genes in sets.items()
+    }
+    matched = {name: own for name, own in found.items() if len(own) >= min_size}
+    if not matched:
         examples = ", ".join(names[:3])
         raise ValueError(
             f"none of {len(sets)} gene sets has {min_size} of the {len(names)} columns, such as "
             f"{examples}; use the same kind of gene names in both, or lower min_size"
         )
-    return kernels
+    return matched

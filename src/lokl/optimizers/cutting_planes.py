@@ -25,6 +25,11 @@ _NOISE = 1e-10
 _LEVEL = 0.3
 # If one more point reduces the gap by less than this share, the reduced gradient takes over.
 _PROGRESS = 1e-3
+# The reduced gradient drops about one kernel in each trial. From this many kernels on, it starts
+# from those of the steepest slopes at equal weights, after some alternating steps.
+_MANY_KERNELS, _FIRST_KERNELS, _FIRST_ROUNDS = 64, 32, 10
+# Kernels without a weight that can get one in a round.
+_MOST_ENTERING = 8
 
 
 class Planes:
@@ -155,6 +160,12 @@ def reduced_gradient(objective: Simplex, tol: float = 0.01) -> Iterator[Optimize
     """
     search = _DirectionSearch(objective)
     current = search.explore(objective.start()[0])
+    if objective.shape[1] >= _MANY_KERNELS and objective.first is None:
+        weights = np.zeros(objective.shape[1])
+        weights[np.argsort(-current.forms[0], kind="stable")[:_FIRST_KERNELS]] = 1 / _FIRST_KERNELS
+        current = search.explore(weights)
+        for _ in range(_FIRST_ROUNDS):
+            current = search.explore(best_weights(current.weights, current.forms, 1.0)[0])
     while True:
         gap = objective.gap(current)
         yield current.step(gap)
@@ -232,6 +243,9 @@ def _direction(d: Array, gradient: Array) -> tuple[Array, int]:
     top = int(np.lexsort((gradient, -d))[0])
     D = gradient[top] - gradient
     D[(d == 0) & (D < 0)] = 0.0
+    entering = np.flatnonzero((d == 0) & (D > 0))
+    # All at once they would each get a little weight, and be dropped one by one.
+    D[entering[np.argsort(-D[entering], kind="stable")[_MOST_ENTERING:]]] = 0.0
     D[top] = 0.0
     D[top] = -D.sum()
     return D, top

@@ -7,7 +7,7 @@ from typing import Any
 from lokl._arrays import Array
 from lokl._text import html_table
 from lokl.explain.explanation import Explanation
-from lokl.explain.results import Interval
+from lokl.explain.results import Interval, SummaryTable
 from lokl.explain.similarity import KernelAlignment
 
 # Models that a notebook shows.
@@ -284,6 +284,8 @@ class Report:
         Whether scores are shown as percentages; None for classification only.
     alignment : KernelAlignment or None
     sources : list of SourceFile
+    gene_sets : SummaryTable or None
+        From :func:`lokl.explain.gene_set_importance`, if the model has gene sets.
 
     See Also
     --------
@@ -323,6 +325,7 @@ class Report:
     sources: list[SourceFile] = field(default_factory=list)
     choice: str = ""
     test: list[LeaderboardEntry] = field(default_factory=list)
+    gene_sets: SummaryTable | None = None
 
     def __post_init__(self) -> None:
         explanation = self.explanation

@@ -13,7 +13,8 @@ from lokl._frames import as_pandas
 from lokl.base.model import unwrap
 from lokl.explain.by_view import explain, sample_ids
 from lokl.explain.explanation import Explanation
-from lokl.explain.results import Interval
+from lokl.explain.gene_sets import gene_set_importance
+from lokl.explain.results import Interval, SummaryTable
 from lokl.explain.similarity import (
     kernel_alignment,
     kernel_pca,
@@ -118,7 +119,15 @@ def report_from_model(
         sample_map=sample_map(model, X, explanation, training=training),
         audit={**_model_facts(inner, X, training), **(audit or {}), "versions": installed},
         alignment=known_alignment(model, X, explanation, views),
+        gene_sets=known_gene_sets(model, X, explanation.gene_sets, views),
     )
+
+
+def known_gene_sets(model: Any, X: Any, found: Any, views: Any = None) -> SummaryTable | None:
+    """Return the importance of gene sets if the explanation of a model has any."""
+    if found is None:
+        return None
+    return gene_set_importance(model, X, views=views, random_state=0)
 
 
 def sample_map(

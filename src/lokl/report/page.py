@@ -92,6 +92,7 @@ def render(report: Report) -> str:
             query_words=sections.QUERY_WORDS,
             state_texts=STATUS_TEXT,
             important=sections.columns_section(explanation),
+            gene_sets=sections.gene_sets_section(report),
             glossary=list(sections.glossary(report, explanation)),
             leaderboard=sections.leaderboard_section(report, formatter),
             views=sections.views_section(report, formatter),

@@ -47,6 +47,8 @@ _HINGES, _NAMED = 6, 5
 # Columns of each view that are listed, bootstrap samples, and columns that the card of a sample
 # names.
 _COLUMNS, _BOOTSTRAPS, _LEADING = 8, 200, 5
+# Groups of gene sets that are listed, and sets that are named next to the first one of a group.
+_SETS, _SIMILAR = 20, 3
 # Weights and trust that differ by less between samples count as constant.
 _CONSTANT = 0.02
 # What the parts of the head sentences that stand for samples have in common, by query.
@@ -260,6 +262,37 @@ def columns_section(explanation: Explanation | None) -> dict[str, Any] | None:
     values = Column([row[2] for row in rows], Scale(False, low=0.0), parts=6)
     left = len(found.columns) - len(rows)
     return {"rows": rows, "values": values, "count": _COLUMNS, "left": left}
+
+
+def gene_sets_section(report: Report) -> dict[str, Any] | None:
+    """Return the most important gene sets, each with the sets that overlap with it.
+
+    Returns
+    -------
+    section : dict or None
+        "rows" of (name, importance, selected, number of columns, similar sets), most important
+        first; their Column as "values"; and "left", the number of groups that are not shown. None
+        without gene sets.
+    """
+    found = report.gene_sets
+    if found is None:
+        return None
+    groups: dict[int, list[str]] = {}
+    for name, group in zip(found.rows, found["group"].astype(int).tolist(), strict=True):
+        groups.setdefault(group, []).append(name)
+    rows = [
+        (
+            name,
+            found.interval(name, "importance"),
+            found.row(name)["selected"],
+            round(found.row(name)["size"]),
+            shorten_list(similar, _SIMILAR),
+        )
+        for name, *similar in list(groups.values())[:_SETS]
+        if found.row(name)["importance"] > 0
+    ]
+    values = Column([row[1] for row in rows], Scale(False, low=0.0), parts=6)
+    return {"rows": rows, "values": values, "left": len(groups) - len(rows)} if rows else None
 
 
 def samples_section(

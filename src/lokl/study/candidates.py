@@ -3,8 +3,8 @@
 Every candidate chooses its settings inside the samples that it is trained on.
 """
 
-from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from lokl._methods import METHODS, Method
 from lokl._text import plain_name, suggestion
 from lokl._threads import single_threaded
 from lokl._warnings import capture_warnings
+from lokl.base.model import unwrap
 from lokl.search import calibrated
 from lokl.search.columns import ColumnScaler
 from lokl.search.cross_validation import draw_rows, make_folds
@@ -38,6 +39,7 @@ from lokl.tables.learning import (
     automatic_for,
     estimator_class,
     groups_of,
+    learn_gene_sets,
     names_of,
     places_in,
     preparation_for,
@@ -46,7 +48,7 @@ from lokl.tables.learning import (
 
 # Roles of candidates.
 OURS, VIEW, BASELINE = "ours", "view", "baseline"
-AUTO, MIX, VOTE = "AutoMKL", "uniform mix", "trusted vote"
+AUTO, MIX, VOTE, GENE_SETS = "AutoMKL", "uniform mix", "trusted vote", "gene sets"
 # Baselines with one prediction for all samples: of classification and of regression.
 CONSTANT_BASELINES = ("majority class", "mean")
 # Names that stand for several candidates.
@@ -82,6 +84,8 @@ class TableSamples:
         Seconds, for candidates that can stop early.
     classes : array or None
         Classes of all samples, also of those that are not among these; None for regression.
+    gene_sets : mapping of str to sequence of str
+        Columns of each gene set.
     """
 
     frame: Any
@@ -92,6 +96,7 @@ class TableSamples:
     seed: int
     time_limit: float | None = None
     classes: Array | None = None
+    gene_sets: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def columns(self) -> dict[str, list[int]]:
@@ -162,6 +167,7 @@ def all_samples(table: Table, seed: int, time_limit: float | None = None) -> Tab
         seed,
         time_limit,
         None if table.is_regression else np.unique(y),
+        table.gene_sets,
     )
 
 
@@ -240,6 +246,23 @@ def _fit_auto(
     if method is None:
         settings = f"{auto.best_method_}; {settings}"
     return FittedCandidate(model, float(auto.best_score_), settings)
+
+
+def _fit_gene_sets(samples: TableSamples) -> FittedCandidate:
+    """Fit SimpleMKL with one kernel for each gene set."""
+    model = learn_gene_sets(
+        clone(samples.preparation),
+        samples.frame,
+        samples.y,
+        samples.gene_sets,
+        groups=samples.groups,
+        seed=samples.seed,
+        n_jobs=1,
+    )
+    learner = unwrap(model)[0]
+    used = int((np.asarray(learner.weights_) > 0).sum())
+    text = f"C {learner.C:.4g}; {used} of {len(samples.gene_sets)} sets have a weight"
+    return FittedCandidate(model, None, text)
 
 
 def _describe(cost: float | None, kernels: Any) -> str:
@@ -463,6 +486,10 @@ def _default_candidates(table: Table) -> Iterator[StudyCandidate]:
     yield StudyCandidate(
         name=name, role=OURS, fit=_fit_auto, complexity=complexity, aliases=aliases
     )
+    if table.gene_sets:
+        yield StudyCandidate(
+            name=GENE_SETS, role=OURS, fit=_fit_gene_sets, complexity=1, aliases={"sets"}
+        )
     yield _tuned(_UNIFORM)
     for view in table.views if several else ():
         fit = partial(_fit_single_view, view=view)

@@ -14,6 +14,7 @@ from lokl._environment import system, versions
 from lokl._exports import need
 from lokl._files import check_writable, replace_file
 from lokl._text import shortened
+from lokl.explain import SummaryTable, gene_set_importance
 from lokl.persistence import load, save
 from lokl.report import (
     Finding,
@@ -26,7 +27,7 @@ from lokl.report import (
     write,
 )
 from lokl.report.from_model import count_duplicates, known_alignment
-from lokl.study.candidates import OURS, candidates_for, fit_candidate
+from lokl.study.candidates import GENE_SETS, OURS, candidates_for, fit_candidate
 from lokl.study.duration import RunClock
 from lokl.study.experiment import MOST_CELLS, TEST, CandidateSplit, Experiment
 from lokl.study.findings import findings
@@ -469,7 +470,15 @@ def study_report(
         command=f"lokl compare {folder / CONFIG}",
         alignment=alignment,
         sources=_sources(results.table, settings.checksums()),
+        gene_sets=_gene_sets(results, model),
     )
+
+
+def _gene_sets(results: Results, model: Any) -> SummaryTable | None:
+    """Return the importance of gene sets in the chosen model; None if it has none."""
+    if model is None or results.chosen is None or results.chosen.name != GENE_SETS:
+        return None
+    return gene_set_importance(model, results.table.frame, random_state=0)
 
 
 def _without_a_model(results: Results) -> str:

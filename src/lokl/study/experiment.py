@@ -41,7 +41,7 @@ TEST = -1
 # are the same in all records, or known from the table.
 CLASS_FIELDS = {"predictions", "alone", "runner_up", "without"}
 _NOT_RECORDED = {
-    *("ids", "views", "classes", "truth", "prior", "columns", "sets"),
+    *("ids", "views", "classes", "truth", "prior", "columns", "sets", "gene_sets"),
     *("unit", "learned"),
 }
 EXPLANATION_FIELDS = {field.name for field in fields(Explanation)} - _NOT_RECORDED
@@ -172,7 +172,7 @@ def view_ablation(model: Pipeline, train: TableSamples, test: TableSamples) -> d
     without: dict[str, Record] = {}
     for (view, columns), end in zip(train.columns.items(), ends, strict=True):
         own = range(end - len(columns), end)
-        kernels = {n: k for n, k in learner.kernels.items() if k.columns.start not in own}
+        kernels = {n: k for n, k in learner.kernels.items() if _first_column(k) not in own}
         others = np.setdiff1d(np.arange(ends[-1]), own)
         rows, tested = (~np.isnan(Z[:, others]).all(axis=1) for Z in (X, X_test))
         if not kernels or not tested.any() or len(np.unique(train.y[rows])) < 2:
@@ -185,6 +185,12 @@ def view_ablation(model: Pipeline, train: TableSamples, test: TableSamples) -> d
             "probabilities": to_lists(probabilities),
         }
     return without
+
+
+def _first_column(kernel: Any) -> int:
+    """Return the first column of a kernel on a slice of columns, or on a list of them."""
+    columns = kernel.columns
+    return int(columns.start if isinstance(columns, slice) else columns[0])
 
 
 def predicted(model: Any, samples: Any, train: TableSamples) -> tuple[Array, Array | None]:

@@ -19,7 +19,7 @@ from lokl._text import suggestion
 from lokl.datasets.readers import as_text, split_sheet
 from lokl.tables import Table, TableError, read_table
 from lokl.tables.learning import preparation_for, target_of
-from lokl.tables.table import ADJUST, read_new
+from lokl.tables.table import ADJUST, MIN_SET, read_new
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -69,7 +69,7 @@ class Settings:
     files : tuple of str
         Paths, or the name of a data set.
     on, target, groups, cohort, views, kinds, task, positive, na, delimiter, covariates, \
-    covariates_as
+    covariates_as, gene_sets, gene_sets_size, gene_sets_rest
         As for :func:`lokl.tables.read_table`.
     leave_one_group_out : str or None
         Column of groups, each of which is held out in turn.
@@ -123,6 +123,9 @@ class Settings:
     delimiter: str = ""
     covariates: tuple[str, ...] = ()
     covariates_as: str = ADJUST
+    gene_sets: str | None = None
+    gene_sets_size: int = MIN_SET
+    gene_sets_rest: str | None = None
     folds: int = 5
     repeats: int = 2
     methods: tuple[str, ...] = ()
@@ -188,6 +191,7 @@ class Settings:
         """Return the SHA-256 of every file by name; data sets have checksums of their own."""
         columns = [*(getattr(self, name) for name in _COLUMNS), *self.covariates]
         files = [*self.files, *self.test, *(c.rpartition(":")[0] for c in columns if c)]
+        files += [self.gene_sets] if self.gene_sets else []
         checksums: dict[str, str] = {}
         for path in dict.fromkeys(split_sheet(given)[0] for given in files):
             if path.is_file():
@@ -212,6 +216,8 @@ class Settings:
         changed: dict[str, Any] = {
             name: tuple(map(change_file, getattr(self, name))) for name in ("files", "test")
         }
+        if self.gene_sets:
+            changed["gene_sets"] = change(self.gene_sets)
 
         def change_column(given: str) -> str:
             file, colon, column = given.rpartition(":")

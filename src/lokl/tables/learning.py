@@ -3,19 +3,28 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from lokl import methods
 from lokl._methods import METHODS, Method
 from lokl._text import plain_name, suggestion
+from lokl._warnings import capture_warnings
 from lokl.explain import PredictionSets
 from lokl.kernels import RBF, Kernel, Laplacian, per_view, standard
-from lokl.search import CalibratedMKLClassifier, calibrated
+from lokl.search import CalibratedMKLClassifier, KernelSearchCV, calibrated
 from lokl.search.auto import AutoMKLClassifier, AutoMKLRegressor
 from lokl.search.columns import ColumnScaler
-from lokl.tables.preparation import TablePreparation, categories_of, positions_of
+from lokl.search.cross_validation import make_folds
+from lokl.tables.preparation import REGRESSION, TablePreparation, categories_of, positions_of
 from lokl.tables.sources import TableError
 from lokl.tables.table import Table
+
+# Methods of gene sets: the one that chooses the cost, and the one that selects sets.
+_MIX, _SPARSE = "UniformMKL", "SimpleMKL"
+# Powers of two of costs, and folds.
+_COSTS, _FOLDS = range(-3, 10, 2), 5
 
 
 def learn(
@@ -36,7 +45,8 @@ def learn(
         With a target.
     method : str, optional
         Name of the method or of its class, such as "trusted vote" or "LMKL". None chooses
-        everything by cross-validation (AutoMKL), including `C`.
+        everything by cross-validation (AutoMKL), including `C`. With gene sets, None is SimpleMKL
+        of one RBF kernel for each set.
     C : float, default=1.0
         Cost of errors beyond the margin, if a method is given.
     seed : int, default=0
@@ -54,6 +64,12 @@ def learn(
         probabilities of its own. It takes data frames like the table's.
     """
     preparation, y = preparation_for(table), target_of(table)
+    if table.gene_sets:
+        return learn_gene_sets(
+            preparation, table.frame, y, table.gene_sets, method,
+            C=None if method is None else C, groups=groups_of(table), seed=seed, n_jobs=n_jobs,
+            sets=sets,
+        )  # fmt: skip
     if method is None:
         places = places_in(preparation) if len(table.views) > 1 else None
         auto = automatic_for(places, table.is_regression, seed, time_limit)
@@ -71,14 +87,83 @@ def learn(
     kernel: Kernel = Laplacian("median") if is_vote else RBF()
     kernels = per_view(kernel, views) if len(views) > 1 else standard()
     model = kind(kernels, C=C, random_state=seed, n_jobs=n_jobs)
+    model = _with_probabilities(model, X, y, groups_of(table), sets)
+    return Pipeline([("preparation", preparation), ("scale", scale), ("model", model)])
+
+
+def _with_probabilities(model: Any, X: Any, y: Any, groups: Any, sets: bool) -> Any:
+    """Return a fitted model, with probabilities of classes, and with prediction sets on request."""
+    is_calibrated = not is_classifier(model) or hasattr(model, "predict_proba")
     if sets:
-        if not table.is_regression and not hasattr(kind, "predict_proba"):
-            model = CalibratedMKLClassifier(model)
-        model = PredictionSets(model).fit(X, y, groups_of(table))
-        return Pipeline([("preparation", preparation), ("scale", scale), ("model", model)])
+        model = model if is_calibrated else CalibratedMKLClassifier(model)
+        return PredictionSets(model).fit(X, y, groups)
     model.fit(X, y)
-    if not table.is_regression and not hasattr(model, "predict_proba"):
-        model = calibrated(model, X, y, groups=groups_of(table))
+    return model if is_calibrated else calibrated(model, X, y, groups=groups)
+
+
+def learn_gene_sets(
+    preparation: TablePreparation,
+    frame: Any,
+    y: Any,
+    gene_sets: Mapping[str, Sequence[str]],
+    method: str | None = None,
+    *,
+    C: float | None = None,
+    groups: Any = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    sets: bool = False,
+) -> Pipeline:
+    """Fit a model with one kernel for each gene set.
+
+    Parameters
+    ----------
+    preparation : TablePreparation
+        Not fitted.
+    frame : data frame
+    y : array of shape (n_samples,)
+    gene_sets : mapping of str to sequence of str
+        Numeric columns of each set.
+    method : str, optional
+        SimpleMKL if not given.
+    C : float, optional
+        Cost of errors. None chooses it by cross-validation of the uniform mix of all sets, whose
+        Gram matrix is computed once for all costs and folds.
+    groups : array of shape (n_samples,), optional
+    seed : int, default=0
+    n_jobs : int, optional
+    sets : bool, default=False
+        Whether the model has prediction sets.
+
+    Returns
+    -------
+    model : Pipeline
+        As from :func:`learn`.
+    """
+    is_regression = preparation.task == REGRESSION
+    X = preparation.fit_transform(frame, y)
+    scale = ColumnScaler(list(preparation.prepared_views_.values()), unit=False)
+    X = scale.fit_transform(X)
+    place = {name: j for j, name in enumerate(preparation.get_feature_names_out())}
+    kernels = {
+        name: RBF("median").on([place[c] for c in columns]) for name, columns in gene_sets.items()
+    }
+    if C is None:
+        mix = estimator_class(_MIX, is_regression)(kernels)
+        unit = float(np.std(y)) if is_regression else 1.0
+        grid = {"C": [unit * 2.0**power for power in _COSTS]}
+        folds = make_folds(
+            _FOLDS, np.asarray(y), classification=not is_regression, groups=groups,
+            rng=np.random.RandomState(seed),
+        )  # fmt: skip
+        search_class: Any = KernelSearchCV
+        search = search_class(mix, grid, cv=folds, refit=False, n_jobs=n_jobs)
+        # Its warnings are about a grid that is not the user's.
+        capture_warnings(search.fit, X, y)
+        C = float(search.best_params_["C"])
+    kind = estimator_class(method or _SPARSE, is_regression)
+    model = kind(kernels, C=C, random_state=seed, n_jobs=n_jobs)
+    model = _with_probabilities(model, X, y, groups, sets)
     return Pipeline([("preparation", preparation), ("scale", scale), ("model", model)])
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from lokl._frames import need_pandas
 from lokl._text import shorten_list, suggestion
 from lokl.datasets.readers import split_sheet
+from lokl.kernels.gene_sets import match_sets, read_gmt
 from lokl.search.columns import MAX_CATEGORIES
 from lokl.tables.join import about_isolated_ids, disambiguate_columns, outer_join, with_ids
 from lokl.tables.preparation import REGRESSION, TablePreparation
@@ -30,6 +31,8 @@ _COVARIATE = "--covariates"
 TASKS = (CLASSIFICATION, REGRESSION)
 # A target of integers with more distinct values is a regression target.
 _MAX_CLASSES = 20
+# Columns of a gene set that is used.
+MIN_SET = 5
 # Words that mark samples of a test cohort.
 _TEST = ("test", "yes", "true", "1")
 # What is done with covariates, and the name of their view.
@@ -74,6 +77,8 @@ class Table:
         Class that is compared with all others, if one was named.
     files : dict of str to TableSize
         Size of each file with features, by the name it was given.
+    gene_sets : dict of str to list of str
+        Numeric columns of each gene set; sets may overlap. Empty without gene sets.
 
     See Also
     --------
@@ -107,6 +112,7 @@ class Table:
     notes: tuple[str, ...] = ()
     positive: str | None = None
     files: dict[str, TableSize] = field(default_factory=dict)
+    gene_sets: dict[str, list[str]] = field(default_factory=dict)
 
     @cached_property
     def ids(self) -> list[str]:
@@ -171,6 +177,9 @@ def read_table(
     delimiter: str = "",
     covariates: Sequence[str] = (),
     covariates_as: str = ADJUST,
+    gene_sets: str | None = None,
+    gene_sets_size: int = MIN_SET,
+    gene_sets_rest: str | None = None,
 ) -> Table:
     r"""Read files as one table of training samples.
 
@@ -207,6 +216,12 @@ def read_table(
     covariates_as : {"adjust", "view"}, default="adjust"
         Whether models remove the effect of covariates from all columns, or use them as the view
         "covariates".
+    gene_sets : str, optional
+        Path of a GMT file; its genes are names of columns.
+    gene_sets_size : int, default=5
+        Sets with fewer columns are left out.
+    gene_sets_rest : str, optional
+        Name of a further set, of all numeric columns that are in no set.
 
     Returns
     -------
@@ -257,6 +272,10 @@ def read_table(
         if "--target" in taken and owners["--target"] in known:
             raise TableError(f"--covariates {owners['--target'][1]}: it is the target")
         table = _with_covariates(table, known, kinds_of_covariates, covariates_as)
+    if gene_sets is not None:
+        table = _with_gene_sets(table, gene_sets, gene_sets_size, gene_sets_rest)
+    elif gene_sets_rest is not None:
+        raise TableError(f"--gene-sets-rest {gene_sets_rest} needs --gene-sets FILE")
     if "--groups" in taken:
         table = replace(table, groups=taken["--groups"].reindex(table.frame.index))
     if "--test-column" in taken:
@@ -669,6 +688,45 @@ def _views_of_patterns(
 
 def _matching(columns: Sequence[str], pattern: str) -> list[str]:
     return [column for column in columns if fnmatchcase(column, pattern.strip())]
+
+
+def _with_gene_sets(table: Table, path: str, min_size: int, rest: str | None) -> Table:
+    """Return a table with the sets of a GMT file that have enough of its numeric columns.
+
+    Each view has sets of its own; with several views, their names begin with the view.
+    """
+    try:
+        sets = read_gmt(Path(path).expanduser())
+    except ValueError as reason:
+        raise TableError(str(reason)) from reason
+    found: dict[str, list[str]] = {}
+    notes, failures = [], []
+    for view, columns in table.views.items():
+        numeric = [column for column in columns if table.kinds[column] == NUMERIC]
+        # Columns of two tables have the name of their view as prefix.
+        genes = [column.removeprefix(f"{view}:") for column in numeric]
+        try:
+            matched = match_sets(genes, sets, min_size)
+        except ValueError as reason:
+            failures.append(f"view {view}: {reason}")
+            continue
+        used = {j for positions in matched.values() for j in positions}
+        others = [j for j in range(len(numeric)) if j not in used]
+        if rest is not None and others:
+            if rest in matched:
+                raise TableError(f"--gene-sets-rest {rest}: {path} has a set of this name")
+            matched[rest] = others
+        prefix = f"{view}: " if len(table.views) > 1 else ""
+        found |= {f"{prefix}{n}": [numeric[j] for j in own] for n, own in matched.items()}
+        n_sets = len(matched) - (rest in matched)
+        left = "no set uses" if rest is None else f"the set {rest} has"
+        notes.append(
+            f"gene sets: {n_sets} of {len(sets)} have {min_size} or more columns of {view}, "
+            f"{len(used)} of {len(numeric)} columns in all; {left} the other {len(others)}"
+        )
+    if not found:
+        raise TableError(f"{failures[0]} (see --gene-sets {path}, --gene-sets-size)")
+    return replace(table, gene_sets=found, notes=(*table.notes, *notes))
 
 
 def _with_target(table: Table, values: Any, task: str | None, positive: str | None) -> Table:
