@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 import pytest
 from numpydoc.docscrape import NumpyDocString
 from numpydoc.validate import validate
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import lokl
@@ -161,6 +162,23 @@ def test_commands_and_python_blocks_of_their_page_run_one_after_the_other(tmp_pa
             for line in block.splitlines():
                 begin = re.split(r"\b\d+\.\d", line)[0].rstrip()
                 assert line == "..." or any(own.startswith(begin) for own in told.splitlines())
+
+
+def option_names(command):
+    """Return the options of a command and of its subcommands."""
+    own = {name for item in command.params for name in (*item.opts, *item.secondary_opts)}
+    return own.union(*map(option_names, getattr(command, "commands", {}).values()))
+
+
+def test_options_of_the_command_that_pages_name_exist():
+    known = option_names(get_command(app)) | {"--help"}
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/start").glob("*.md")]
+    for page in pages:
+        text = page.read_text()
+        spans = [*re.findall(r"`([^`\n]+)`", text), *re.findall(r"^lokl .*", text, re.MULTILINE)]
+        for span in spans:
+            if span.startswith(("lokl ", "--")):
+                assert {*re.findall(r"(?<![\w-])--[a-z][a-z-]*", span)} <= known, (page.name, span)
 
 
 @pytest.mark.slow
