@@ -53,7 +53,7 @@ types: $(STAMP)lint  ## check types
 	$(BIN)/mypy
 
 docs: $(STAMP)docs  ## build the documentation in docs/_build/html
-	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/sphinx-build -q -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
 
 bench: $(STAMP)bench  ## run the benchmarks
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -54,6 +54,8 @@ html_extra_path = ["generated/site"]
 # Browsers render MathML themselves: no script from another host, and none at all.
 html_math_renderer = "mathml"
 html_show_sourcelink = False
+# Without it the theme logs an error at the first visit.
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": html_title},
     "navbar_align": "left",
