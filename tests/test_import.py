@@ -47,6 +47,47 @@ def test_import_alone_brings_no_scientific_library():
     run("import sys, lokl; assert not {'numpy', 'scipy', 'sklearn'} & sys.modules.keys()")
 
 
+LIBRARIES = {"numpy", "scipy", "sklearn", "skops", *HEAVY} - {"typer", "rich"}
+
+
+def imported_by(*words):
+    """Return the packages and modules of lokl that a command has imported at its end."""
+    done = run(
+        f"import sys\nsys.argv = ['lokl', *{words!r}]\nfrom lokl.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        "own = {name for name in sys.modules if name.startswith('lokl.')}\n"
+        "print()\nprint(*own, *{name.partition('.')[0] for name in sys.modules})"
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.fixture(scope="module")
+def command_files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("command")
+    table, model = folder / "ill.csv", folder / "ill.lokl"
+    rows = [f"{k % 7},{k % 5},{'ny'[k % 3 == 0]}" for k in range(40)]
+    table.write_text("\n".join(["pulse,blood,ill", *rows]))
+    imported_by("fit", str(table), "--target", "ill", "--method", "UniformMKL", "-o", str(model))
+    return table, model
+
+
+@pytest.mark.parametrize("words", [("--help",), ("--version",), ("predict", "--help")])
+def test_the_help_of_the_command_needs_no_library(words):
+    assert not LIBRARIES & imported_by(*words)
+
+
+def test_the_description_of_a_model_file_needs_no_library(command_files):
+    assert not LIBRARIES & imported_by("info", str(command_files[1]))
+
+
+def test_predictions_need_no_plots_reports_or_comparisons(command_files):
+    table, model = command_files
+    found = imported_by("predict", str(model), str(table))
+    unused = ("lokl.study", "lokl.report", "lokl.paper", "lokl.regions.")
+    assert "matplotlib" not in found
+    assert not [name for name in found if name.startswith(unused)]
+
+
 def test_every_public_name_is_there_and_listed():
     assert set(lokl.__all__) <= set(dir(lokl))
     for name in lokl.__all__:

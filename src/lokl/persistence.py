@@ -24,18 +24,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from scipy import sparse
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
-
 from lokl import __version__
 from lokl._environment import system, version_of, versions
 from lokl._exports import need
 from lokl._files import replace_file
 from lokl._methods import method_of
 from lokl._text import shorten_list, shortened
-from lokl.base.model import fitted_inside, kernel_columns
+
+# Libraries are imported where models are: the description of a file needs none of them.
 
 __all__ = ["ModelFileError", "info", "load", "save"]
 
@@ -140,6 +136,10 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     >>> abs(again.decision_function(X) - model.decision_function(X)).max().item()
     0.0
     """
+    from sklearn.base import BaseEstimator
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
     if not isinstance(model, BaseEstimator):
         raise ModelFileError(f"only estimators can be saved, got {type(model).__name__}")
     try:
@@ -349,6 +349,8 @@ def to_bytes(model: Any) -> bytes:
 
 def from_bytes(content: bytes) -> Any:
     """Return the model in bytes; no code that they contain or name is run."""
+    from sklearn.base import BaseEstimator
+
     skops = need("skops.io", "lokl.load")
     try:
         model = skops.loads(content, trusted=_check_names(content))
@@ -436,6 +438,8 @@ def _is_lokl_class(name: str) -> bool:
 @cache
 def _trusted_classes() -> frozenset[str]:
     """Return classes of scikit-learn and scipy that are settings or parts of estimators."""
+    from scipy import sparse
+
     classes: list[Any] = []
     for name in _SETTINGS_MODULES:
         module = importlib.import_module(name)
@@ -467,6 +471,8 @@ def _full_name(value: Any) -> str:
 
 def describe(model: Any) -> dict[str, Any]:
     """Return settings, input, target and environment of a fitted model."""
+    from lokl.base.model import kernel_columns
+
     layers = list(_layers(model))
     settings = layers[-1].get_params(deep=False).items()
     views = kernel_columns(layers[-1], getattr(layers[-1], "feature_names_in_", None))
@@ -513,6 +519,8 @@ def _held_out_score(layers: list[Any]) -> dict[str, Any] | None:
 
 def _layers(model: Any) -> Iterator[Any]:
     """Yield a model, its transformers and the fitted estimators in it, outermost first."""
+    from lokl.base.model import fitted_inside
+
     while model is not None:
         yield model
         if hasattr(model, "steps"):

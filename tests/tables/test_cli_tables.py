@@ -70,6 +70,21 @@ def test_predictions_are_those_of_the_model(folder):
     assert float(found[0]["trust right"]) == 0
 
 
+def test_batches_give_the_same_predictions(folder, monkeypatch):
+    together = run("predict", model(folder), folder / "left.csv", folder / "right.csv")
+    # Samples of some batches lack the right table, and therefore have no disagreement.
+    monkeypatch.setattr("lokl.cli.models._BATCH", 3)
+    apart = run("predict", model(folder), folder / "left.csv", folder / "right.csv")
+    for one, other in zip(rows(together.stdout), rows(apart.stdout), strict=True):
+        assert one.keys() == other.keys()
+        for name, value in one.items():
+            if name in ("id", "prediction", "status") or not value:
+                assert other[name] == value
+            else:
+                # Products of matrices of other sizes are rounded differently.
+                assert float(other[name]) == pytest.approx(float(value), abs=1e-6)
+
+
 def test_new_tables_may_lack_views_and_have_more_columns(folder, tmp_path):
     path = tmp_path / "new.csv"
     path.write_text("extra,d,id,e\n1,0.5,N1,-1\n2,,N2,0.1\n")

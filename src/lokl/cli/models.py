@@ -26,6 +26,8 @@ from lokl.cli.terminal import print_notes, stop, wrapped
 
 # Similar samples that `explain` lists.
 _NEIGHBOURS = 3
+# Samples that `predict` explains at a time, which bounds its memory.
+_BATCH = 10_000
 # Columns of a view, and classes, that `info` shows.
 _SHOWN = 6
 
@@ -157,19 +159,45 @@ def predict(
     """
     with one_line_errors():
         from lokl._text import csv_text
-        from lokl.explain import explain
 
         fitted, table = _read_samples(model, data, given)
         if coverage is not None:
             _check_coverage(coverage, fitted, model)
-        found = explain(fitted, table.frame, ids=table.ids, coverage=coverage)
-        explained = found.table(details=False)
-    columns = {"id": table.ids, **{name: values.tolist() for name, values in explained.items()}}
+        columns = {"id": table.ids, **_predictions(fitted, table, coverage)}
     rows = list(zip(*columns.values(), strict=True))
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
     else:
         typer.echo(csv_text(columns, rows), nl=False)
+
+
+def _predictions(fitted: Any, table: Any, coverage: float | None) -> dict[str, list[Any]]:
+    """Return columns of predictions by name; samples are predicted in batches.
+
+    Parameters
+    ----------
+    fitted : fitted model
+    table : Table
+    coverage : float or None
+        Of prediction sets.
+    """
+    import numpy as np
+
+    from lokl._arrays import slices
+    from lokl.explain import explain
+
+    parts = []
+    for rows in slices(len(table.ids), _BATCH):
+        found = explain(fitted, table.frame.iloc[rows], ids=table.ids[rows], coverage=coverage)
+        parts.append(found.table(details=False))
+    columns: dict[str, list[Any]] = {}
+    # Samples with one view have no disagreement; batches of such samples lack its column.
+    for name in max(parts, key=len):
+        columns[name] = []
+        for part in parts:
+            values = part.get(name, np.full(len(part["prediction"]), np.nan))
+            columns[name] += values.tolist()
+    return columns
 
 
 def _check_coverage(coverage: float, fitted: Any, model: Path) -> None:

@@ -241,9 +241,6 @@ def one_line_errors() -> Iterator[None]:
     Errors of input exit with 2, a model that cannot be fitted or used with 1, and an interruption
     with 130.
     """
-    from lokl.persistence import ModelFileError
-    from lokl.tables import TableError
-
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -252,7 +249,7 @@ def one_line_errors() -> Iterator[None]:
             finally:
                 for text in dict.fromkeys(" ".join(str(w.message).split()) for w in caught):
                     typer.echo(f"warning: {text}", err=True)
-    except (TableError, ModelFileError, OSError, ImportError) as reason:
+    except (OSError, ImportError) as reason:
         if isinstance(reason, OSError) and reason.filename is None:
             # Lost output, which is reported in one place for all commands.
             raise
@@ -260,6 +257,12 @@ def one_line_errors() -> Iterator[None]:
     except MemoryError as reason:
         stop(f"not enough memory ({_line(reason)}); use fewer samples or columns", 1)
     except ValueError as reason:
+        # Imported only now, because some commands need neither models nor tables.
+        from lokl.persistence import ModelFileError
+        from lokl.tables import TableError
+
+        if isinstance(reason, TableError | ModelFileError):
+            stop(_line(reason), 2)
         stop(f"the model cannot be fitted or used: {_line(reason)}", 1)
     except KeyboardInterrupt:
         stop("interrupted", 130)
