@@ -8,6 +8,7 @@ from solver_cases import assert_solves, budget, on_stored, samples, signs
 
 from lokl.kernels import RBF, Callable, Linear, Polynomial
 from lokl.solvers import Exact, epsilon_insensitive, hinge, solve_svc, solve_svr, squared_hinge
+from lokl.solvers.exact import BlockSolver
 
 N = 2300
 X, SCORE = samples(0, N, d=4)
@@ -70,6 +71,21 @@ def test_decisions_are_those_of_scikit_learn(kernel, theirs, rounding):
     dual = solve_svr(kernel, X, SCORE, 0.5, epsilon=0.3, tol=1e-7)
     np.testing.assert_allclose(
         kernel(fresh, X) @ dual.coef + dual.intercept, svr.predict(fresh), atol=rounding
+    )
+
+
+@pytest.mark.parametrize(("size", "grows"), [(400, True), (100, False)])
+def test_working_sets_grow_if_all_free_coefficients_fit_four_times_the_set(size, grows):
+    problem = epsilon_insensitive(SCORE[:1500], 100.0, 0.3)
+    gram = Exact(dtype="float64").inner_products(X[:1500]).gated([RBF(2.0)])
+    blocks = BlockSolver(gram, problem, size, 1e-5)
+    assert blocks.run() <= 1e-5
+    n_free = np.count_nonzero(problem.is_free(blocks.state[0]))
+    assert 400 < n_free < 1300
+    assert (blocks.size >= n_free) == grows
+    assert grows or blocks.size == size
+    assert_solves(
+        RBF(2.0)(X[:1500]), problem, problem.dual(*blocks.state, blocks.steps, True), gap=1e-3
     )
 
 

@@ -55,6 +55,9 @@ _UNSCALED, _UNEVEN = 1e4, 1e3
 _WHOLE, STORED_SET = 1024, 768
 # Samples of a working set relative to the support of a warm start, and the fewest.
 _SET_PER_SUPPORT, _SMALLEST_SET = 1.25, 192
+# Free coefficients relative to a working set on rows, above which it grows; its growth, relative to
+# them; and its largest size, relative to its first.
+_CROWDED, _ROOM, _LARGEST_GROWTH = 0.9, 1.2, 4
 # Smallest working set that starts from a sample of the data, not from the largest violation.
 _SAMPLED = 64
 # Pair moves of one compiled call: few enough to react to Ctrl-C, and fewer if the caller waits for
@@ -102,7 +105,7 @@ class Exact(SquaredSolver):
         Limit on pair moves. The default, -1, is far more than problems of this size need on scaled
         data: some seconds of work for a few thousand samples.
     working_set : int, default=1024
-        Samples of one round.
+        Samples of one round; up to four times as many if all free coefficients then fit.
 
     See Also
     --------
@@ -200,7 +203,8 @@ class BlockSolver:
         A stored matrix, or a Gram matrix whose rows are computed when needed.
     problem : Problem
     size : int or None
-        Most samples of a working set; None for all samples of a stored matrix.
+        Most samples of a working set, on rows up to four times as many if all free coefficients
+        then fit; None for all samples of a stored matrix.
     tol : float
         Violation of the optimality conditions that is left.
 
@@ -241,6 +245,7 @@ class BlockSolver:
         self._best, self._best_round = -np.inf, 0
         self._is_whole = size is None
         self.size = n if size is None else min(size, n)
+        self._first_size = self.size
         self._index = np.arange(n if self._is_whole else 0)
         self._small: Any = self.matrix
         if not self._is_whole:
@@ -351,6 +356,7 @@ class BlockSolver:
         """
         if self._is_whole:
             return False
+        self._resize()
         coef, chosen = self.state[0], self._chosen
         is_sample = self.gram is not None and len(self._index) == 0 and not coef.any()
         is_sample = is_sample and self.size >= _SAMPLED
@@ -370,6 +376,26 @@ class BlockSolver:
         else:
             self._replace(chosen)
         return is_sample
+
+    def _resize(self) -> None:
+        """Let the working set contain all free coefficients, if these are not too many.
+
+        Pair moves balance the coefficients of a set; what one set balances, the next one disturbs.
+        """
+        if self.gram is None or not self.gram.needs_rows:
+            return
+        n_free = int(np.count_nonzero(self.problem.is_free(self.state[0])))
+        if n_free <= _CROWDED * self.size:
+            return
+        size = min(int(_ROOM * n_free), len(self._rank))
+        if size > min(_LARGEST_GROWTH * self._first_size, self.gram.capacity):
+            self.size = self._first_size
+            return
+        self.size = size
+        if size > len(self._small):
+            small = self._small
+            self._small = np.empty((size, size), dtype=small.dtype)
+            self._small[: len(small), : len(small)] = small
 
     def _replace(self, chosen: Array) -> None:
         """Put new samples in the positions of those not kept, and compute only their entries."""
