@@ -121,6 +121,9 @@ def test_columns_that_matter_are_listed_by_view(problem):
     section = columns_section(report.explanation)
     assert len(section["rows"]) == 12
     assert section["left"] == 0
+    # Every view is among the first rows.
+    n_views = len(found.views)
+    assert sorted(row[0] for row in section["rows"][:n_views]) == list(range(n_views))
     for view, name, importance, selected in section["rows"]:
         own = [c for c, v in zip(found.columns, found.view, strict=True) if v == view]
         values = found.values[:, found.view == view][:, own.index(name)]

@@ -324,3 +324,22 @@ def test_names_that_are_not_in_the_encoding_of_the_system(tmp_path):
         pytest.skip("the file system takes names in UTF-8 only")
     table = read_table([os.fsdecode(path)])
     assert list(table.views) == ["t\N{REPLACEMENT CHARACTER}\xe9"]
+
+
+def test_rows_are_not_matched_by_their_order_if_ids_differ(file):
+    first = file("a.csv", "id,x,y\nP1,1,0\nP2,2,1\nP3,3,0\nP4,5,1\n")
+    other = file("b.csv", "id,z\nP2,1.5\nP1,2.5\nP3,3.5\nP4,2.5\n")
+    check_error([first, other], "column id", first, other, "--on id", target="y")
+    fewer = file("c.csv", "id,z\nP2,1.5\nP3,3.5\n")
+    check_error([first, fewer], "column id", "--on id", target="y")
+    # The same order is no mistake, and neither are measurements of the same name.
+    same = file("d.csv", "id,z\nP1,1.5\nP2,2.5\nP3,3.5\nP4,2.5\n")
+    assert len(read_table([str(first), str(same)], target="y").ids) == 4
+    again = file("e.csv", "x,z\n2,1.5\n9,2.5\n7,3.5\n8,2.5\n")
+    assert len(read_table([str(first), str(again)], target="y").ids) == 4
+
+
+def test_a_column_that_no_file_has(file):
+    paths = [file("a.csv", "id,x\nP1,1\nP2,2\n"), file("b.csv", "id,zebra\nP1,1\nP2,2\n")]
+    check_error(paths, "no file", "--target FILE:ill", on="id", target="ill")
+    check_error(paths, "no file", "did you mean zebra", on="id", target="zebar")

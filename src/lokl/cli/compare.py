@@ -238,7 +238,8 @@ def _plan(comparison: Any, clock: Any) -> str:
     if settings.leave_one_group_out:
         name, count = comparison.table.groups.name, len(comparison.experiment.splits)
         folds = f"each of {count} values of {name} held out"
-    text = f"{folds}, {len(comparison.experiment.candidates)} candidates"
+    n_candidates = len(comparison.experiment.candidates)
+    text = f"{folds}, {n_candidates} candidate{'s' * (n_candidates > 1)}"
     if comparison.experiment.cohort is not None:
         text += f", {len(comparison.experiment.cohort.ids)} samples of a test cohort"
     if settings.permutations:

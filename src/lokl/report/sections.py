@@ -243,22 +243,26 @@ def columns_section(explanation: Explanation | None) -> dict[str, Any] | None:
     Returns
     -------
     section : dict or None
-        "rows" of (view, column, importance, selected), most important first within each view;
-        their Column as "values"; "count", the rank in its view up to which a column counts as
-        selected; and "left", the number of columns that are not shown.
+        "rows" of (view, column, importance, selected): the first column of each view, then the
+        second ones, so that all views are among the first rows; their Column as "values"; "count",
+        the rank in its view up to which a column counts as selected; and "left", the number of
+        columns that are not shown.
     """
     found = None if explanation is None else explanation.columns
     if found is None or not len(found.columns):
         return None
-    rng, rows = np.random.RandomState(0), []
+    rng, ranked = np.random.RandomState(0), []
     for view in range(len(found.views)):
         own = np.flatnonzero(found.view == view)
         sizes = np.abs(found.values[:, own])
         importance, selected = bootstrap_importance(
             sizes, _BOOTSTRAPS, min(_COLUMNS, len(own)), rng
         )
-        for c in np.argsort(-sizes.mean(axis=0), kind="stable")[:_COLUMNS].tolist():
-            rows.append((view, found.columns[own[c]], importance[c], float(selected[c])))
+        order = np.argsort(-sizes.mean(axis=0), kind="stable")[:_COLUMNS].tolist()
+        for rank, c in enumerate(order):
+            row = (view, found.columns[own[c]], importance[c], float(selected[c]))
+            ranked.append((rank, row))
+    rows = [row for _, row in sorted(ranked, key=lambda pair: pair[0])]
     values = Column([row[2] for row in rows], Scale(False, low=0.0), parts=6)
     left = len(found.columns) - len(rows)
     return {"rows": rows, "values": values, "count": _COLUMNS, "left": left}

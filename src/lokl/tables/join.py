@@ -135,6 +135,7 @@ def with_ids(sources: Sequence[TableSource], on: str | None) -> list[TableSource
     if on is None and len(sources) == 1 and sources[0].frame.index.dtype.kind not in "iu":
         ids = [sources[0].frame.index]
     elif on is None:
+        _check_order(sources)
         lengths = {source.label: len(source.frame) for source in sources}
         _check_equal_lengths(lengths, "name the column of ids with --on")
         # Numbers of the rows, as a spreadsheet counts them.
@@ -188,6 +189,29 @@ def about_isolated_ids(sources: Sequence[TableSource]) -> str:
         f"no id of {isolated[-1]} is in another table, so that its samples lack all other views; "
         f"the first ids are {first}"
     )
+
+
+def _check_order(sources: Sequence[TableSource]) -> None:
+    """Raise if a column that looks like ids has other values, or another order, in some table."""
+    first, *others = sources
+    for column in first.frame.columns:
+        own = [s.frame[column] for s in sources if column in s.frame.columns]
+        if len(own) < len(sources) or any(values.dtype.kind == "f" for values in own):
+            continue
+        ids = [values.astype(str).tolist() for values in own]
+        known = set(ids[0])
+        if all(
+            len(set(names)) == len(names)
+            and 2 * len(known & set(names)) >= min(len(known), len(names))
+            for names in ids
+        ):
+            for source, names in zip(others, ids[1:], strict=True):
+                if names != ids[0]:
+                    raise TableError(
+                        f"column {column} differs between {first.label} and {source.label}, so "
+                        f"that rows cannot be matched by their order; pass --on {column} to match "
+                        "them by it"
+                    )
 
 
 def _check_equal_lengths(lengths: Mapping[str, int], remedy: str) -> None:

@@ -486,6 +486,10 @@ def _find_column(
         return len(files) - 1, files[-1].require(column, option)
     if colon and ("." in file or "/" in file):
         raise TableError(f"{option} {given}: there is no file {file}")
+    if len(files) > 1:
+        hint = suggestion(given, {c for source in files for c in source.frame.columns})
+        hint = hint or f"; if it is in another file, pass {option} FILE:{given}"
+        raise TableError(f"no file has a column {given}{hint} (see {option})")
     return 0, files[0].require(given, option)
 
 
