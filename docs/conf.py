@@ -170,4 +170,4 @@ for page in generated.glob("lokl.*.rst"):
 (generated / "estimators.rst").write_text(estimators_page())
 draw_all(generated)
 (generated / "site").mkdir(exist_ok=True)
-write_report(generated / "site" / "report.html")
+write_report(generated / "site" / "wine_report.html")

@@ -95,7 +95,7 @@ SHOWN = {
     "example": "gallery/views/plot_three_tables.html",
     "reference": "generated/lokl.kernels.RBF.html",
     "charts": "choosing.html",
-    "report": "report.html",
+    "report": "wine_report.html",
 }
 
 
@@ -108,7 +108,7 @@ def browser(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
-@pytest.mark.skipif(not (SITE / "report.html").exists(), reason="make docs has not been run")
+@pytest.mark.skipif(not (SITE / "wine_report.html").exists(), reason="make docs has not been run")
 @pytest.mark.parametrize("page", SHOWN.values(), ids=SHOWN)
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
@@ -123,7 +123,14 @@ def test_pages_fit_the_screen_and_give_no_errors(browser, page, dark, width):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (SITE / "report.html").exists(), reason="make docs has not been run")
+@pytest.mark.skipif(not (SITE / "wine_report.html").exists(), reason="make docs has not been run")
+def test_the_landing_page_shows_a_live_report():
+    shown = re.findall('<iframe.*src="([^"]*)"', (SITE / "index.html").read_text())
+    assert ["Three kinds of wine" in (SITE / name).read_text() for name in shown] == [True]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (SITE / "wine_report.html").exists(), reason="make docs has not been run")
 def test_the_site_is_small():
     files = [path for path in SITE.rglob("*") if path.is_file() and ".doctrees" not in path.parts]
     assert sum(path.stat().st_size for path in files) < 60e6
