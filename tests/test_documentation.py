@@ -145,19 +145,24 @@ def test_python_blocks_run_one_after_the_other_and_print_what_is_shown(
 
 
 @pytest.mark.slow
-def test_commands_and_python_blocks_of_their_page_run_one_after_the_other(tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", ["docs/command.md", "docs/survival.md"])
+def test_commands_and_python_blocks_of_their_page_run_one_after_the_other(
+    page, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    text = (ROOT / "docs/command.md").read_text()
+    text = (ROOT / page).read_text()
     names: dict[str, object] = {}
-    told = ""
+    told = None
     for kind, block in re.findall(r"```(\w*)\n(.*?)```", text, flags=re.DOTALL):
         if kind == "python":
-            exec(compile(block, "command.md", "exec"), names)
+            exec(compile(block, page, "exec"), names)
+            # The other test compares what it prints.
+            told = None
         elif kind == "":
             done = CliRunner().invoke(app, shlex.split(block)[1:])
             assert done.exit_code == 0, done.output
             told = done.output
-        else:
+        elif told is not None:
             # What the command before told; numbers differ in their last digits.
             for line in block.splitlines():
                 begin = re.split(r"\b\d+\.\d", line)[0].rstrip()

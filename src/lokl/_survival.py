@@ -117,6 +117,19 @@ def _checked_time(time: Array) -> Array:
     return time
 
 
+# Times at which curves are compared, and the quantiles of the event times between which they lie.
+_N_TIMES, _EARLY, _LATE = 20, 0.05, 0.95
+
+
+def event_times(y: Array) -> Array:
+    """Return evenly spaced times between early and late events, before the last observation."""
+    times = y["time"][y["event"]]
+    low, high = np.quantile(times, [_EARLY, _LATE])
+    high = min(high, np.nextafter(y["time"].max(), 0.0))
+    # All events may be at one time.
+    return np.linspace(low if low < high else high / 2, high, _N_TIMES)
+
+
 @dataclass(frozen=True, eq=False)
 class StepFunction:
     """A right-continuous function of time that changes at known times.

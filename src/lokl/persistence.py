@@ -514,6 +514,8 @@ def _held_out_score(layers: list[Any]) -> dict[str, Any] | None:
     scoring = search.get_params(deep=False).get("scoring")
     if scoring is None:
         scoring = "accuracy" if hasattr(search, "classes_") else "R squared"
+        if hasattr(layers[-1], "unique_times_"):
+            scoring = "concordance"
     return {"score": str(scoring), "value": float(search.best_score_)}
 
 

@@ -59,6 +59,47 @@ BAD = {
         ["t.csv", "--target", "y", "--task", "regression"],
         "target y|2.5|2 rows",
     ),
+    "time without event": ({"t.csv": A}, ["t.csv", "--time", "a"], "--time a|--event"),
+    "time and target": (
+        {"t.csv": A},
+        ["t.csv", "--time", "a", "--event", "b", "--target", "b"],
+        "--target b|--time",
+    ),
+    "one column for time and event": (
+        {"t.csv": A},
+        ["t.csv", "--time", "a", "--event", "a"],
+        "--time|--event|a",
+    ),
+    "time that is not positive": (
+        {"t.csv": "id,a,t,e\nP1,3,2,1\nP2,2,-1,0\n"},
+        ["t.csv", "--on", "id", "--time", "t", "--event", "e"],
+        "--time t|P2|-1|positive",
+    ),
+    "time that is no number": (
+        {"t.csv": "id,a,t,e\nP1,3,2,1\nP2,2,soon,0\n"},
+        ["t.csv", "--on", "id", "--time", "t", "--event", "e"],
+        "--time t|P2|'soon'|--na",
+    ),
+    "event of a strange value": (
+        {"t.csv": "id,a,t,e\nP1,3,2,1\nP2,2,1,2\n"},
+        ["t.csv", "--on", "id", "--time", "t", "--event", "e"],
+        "--event e|P2|2|1 for an observed event",
+    ),
+    "no event": (
+        {"t.csv": "a,t,e\n3,2,0\n2,1,0\n"},
+        ["t.csv", "--time", "t", "--event", "e"],
+        "--event e|all 2 samples are censored",
+    ),
+    "times that are all the same": (
+        {"t.csv": "a,t,e\n3,2,1\n2,2,1\n"},
+        ["t.csv", "--time", "t", "--event", "e"],
+        "--time t|order",
+    ),
+    "times that are always missing": (
+        {"t.csv": "a,t,e\n3,,1\n2,,1\n"},
+        ["t.csv", "--time", "t", "--event", "e"],
+        "time in t|event in e",
+    ),
     "id twice": (
         {"t.csv": "id,a,y\nP1,1,x\nP2,5,z\nP1,3,x\n"},
         ["t.csv", "--on", "id", "--target", "y"],

@@ -1,5 +1,7 @@
 """Scores of held-out predictions: scikit-learn as reference, weights, standard errors, limits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,10 +9,13 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, spearmanr
 from sklearn import metrics
 
+from lokl import metrics as survival_metrics
+from lokl import survival_target
 from lokl.study.scores import (
     CLASSIFICATION_SCORES,
     POSITIVE_SCORES,
     REGRESSION_SCORES,
+    SURVIVAL_SCORES,
     HeldOut,
     estimate,
     jackknife_parts,
@@ -34,8 +39,22 @@ def regressed(rng, n=40, n_folds=1):
     return HeldOut(truth, truth + rng.normal(size=n), None, np.arange(n) % n_folds, [])
 
 
+def censored(rng, n=40, n_folds=1):
+    """Times with ties, risks with ties, and curves that fall; the last sample is censored."""
+    time = np.ceil(10 * rng.exponential(size=n))
+    event = rng.rand(n) < 0.6
+    last, first = np.argmax(time), np.argmin(time)
+    event[last], event[first], time[first] = False, True, 0.5
+    time[last] += 1
+    risk = np.round(rng.normal(size=n) - 0.1 * time, 1)
+    times = np.linspace(2.0, time.max() - 1.5, 6)
+    curves = np.exp(-np.exp(risk / 2)[:, None] * times / 10)
+    y = survival_target(event, time)
+    return HeldOut(y, risk, curves, np.arange(n) % n_folds, [], None, times)
+
+
 def named(name):
-    scores = (*CLASSIFICATION_SCORES, *REGRESSION_SCORES, *POSITIVE_SCORES)
+    scores = (*CLASSIFICATION_SCORES, *REGRESSION_SCORES, *SURVIVAL_SCORES, *POSITIVE_SCORES)
     return next(score for score in scores if score.name == name)
 
 
@@ -85,6 +104,30 @@ def test_scores_of_a_positive_class(seed):
     assert named("AUROC")(h) == pytest.approx(metrics.roc_auc_score(y, h.probabilities[:, 0]))
 
 
+@given(seed=st.integers(0, 2**31 - 1))
+def test_scores_of_censored_times_are_those_of_the_metrics(seed):
+    """With one fold, and censoring estimated from the same samples."""
+    h = censored(np.random.RandomState(seed))
+    y, risk, times = h.truth, h.predicted, h.times
+    expected = {
+        "concordance": survival_metrics.concordance_index(y["event"], y["time"], risk).cindex,
+        "Uno's concordance": survival_metrics.concordance_index_ipcw(y, y, risk).cindex,
+        "integrated Brier score": survival_metrics.integrated_brier_score(
+            y, y, h.probabilities, times
+        ),
+        "time-dependent AUC": survival_metrics.cumulative_dynamic_auc(y, y, risk, times)[1],
+    }
+    assert {score.name: score(h) for score in SURVIVAL_SCORES} == pytest.approx(expected)
+
+
+def test_only_samples_of_one_fold_are_compared():
+    """Risks of another fold may be in another unit."""
+    h = censored(np.random.RandomState(0), n_folds=2)
+    shifted = replace(h, predicted=h.predicted + 100.0 * h.fold)
+    for name in ("concordance", "Uno's concordance", "time-dependent AUC"):
+        assert named(name)(shifted) == pytest.approx(named(name)(h))
+
+
 def test_calibration_of_truth_that_is_drawn_from_the_probabilities():
     rng = np.random.RandomState(0)
     odds = rng.normal(size=20_000)
@@ -108,6 +151,8 @@ def test_a_weight_of_two_is_a_sample_twice(seed, n_folds):
     for h, scores in (
         (classified(rng, n_folds=n_folds, positive=1), (*CLASSIFICATION_SCORES, *POSITIVE_SCORES)),
         (regressed(rng, n_folds=n_folds), REGRESSION_SCORES),
+        # Censoring is estimated once, so that only this score is a function of the weights alone.
+        (censored(rng, n_folds=n_folds), [named("concordance")]),
     ):
         weight = rng.randint(3, size=len(h.truth)).astype(float)
         repeated = h.take(np.repeat(np.arange(len(weight)), weight.astype(int)))
@@ -125,6 +170,7 @@ def test_intervals_contain_the_score_and_end_inside_its_limits(seed, n_folds):
     for h, scores in (
         (classified(rng, n_folds=n_folds), CLASSIFICATION_SCORES),
         (regressed(rng, n_folds=n_folds), REGRESSION_SCORES),
+        (censored(rng, n_folds=n_folds), SURVIVAL_SCORES),
     ):
         rows = np.arange(len(h.truth))
         for score in scores:
@@ -181,7 +227,7 @@ def test_parts_of_the_jackknife(n, n_groups, most):
 )
 def test_scorers_of_scikit_learn(name, reference):
     h = classified(np.random.RandomState(0))
-    score = score_named(name, False)
+    score = score_named(name, "classification")
     assert np.isfinite(score(h))
     if reference is not None:
         assert -score(h) == pytest.approx(named(reference)(h))
@@ -190,16 +236,17 @@ def test_scorers_of_scikit_learn(name, reference):
 
 
 def test_names_of_scores():
-    assert score_named(None, False).name == "accuracy"
-    assert score_named(None, True).name == "R squared"
-    assert score_named("roc_auc", False).name == "AUROC"
-    assert score_named("rmse", True).name == "root mean squared error"
-    assert score_named("Balanced-Accuracy", False).name == "balanced accuracy"
-    assert np.isfinite(score_named("neg_median_absolute_error", True)(regressed(np.random)))
+    assert score_named(None, "classification").name == "accuracy"
+    assert score_named(None, "regression").name == "R squared"
+    assert score_named("roc_auc", "classification").name == "AUROC"
+    assert score_named("rmse", "regression").name == "root mean squared error"
+    assert score_named("Balanced-Accuracy", "classification").name == "balanced accuracy"
+    assert np.isfinite(score_named("neg_median_absolute_error", "regression")(regressed(np.random)))
     for name, task, word in (
-        ("balanced accurac", False, "did you mean balanced accuracy"),
-        ("R squared", False, "not a score of classification"),
-        ("AUROC", True, "not a score of regression"),
+        ("balanced accurac", "classification", "did you mean balanced accuracy"),
+        ("R squared", "classification", "not a score of classification"),
+        ("AUROC", "regression", "not a score of regression"),
+        ("accuracy", "survival", "not a score of survival"),
     ):
         with pytest.raises(TableError, match=word):
             score_named(name, task)

@@ -153,11 +153,13 @@ def test_of_many_categories_the_most_frequent_count():
 
 def test_methods_by_any_of_their_names():
     for name in ("trusted vote", "TrustedVote", "trusted-vote", "TrustedVoteClassifier"):
-        assert estimator_class(name, False) is lokl.TrustedVoteClassifier
+        assert estimator_class(name, "classification") is lokl.TrustedVoteClassifier
     with pytest.raises(TableError, match=r"'forest'.*UNIFORM"):
-        estimator_class("forest", False)
-    with pytest.raises(TableError, match="EasyMKL"):
-        estimator_class("EasyMKL", True)
+        estimator_class("forest", "classification")
+    for task in ("regression", "survival"):
+        with pytest.raises(TableError, match=f"EasyMKL.*{task}"):
+            estimator_class("EasyMKL", task)
+    assert estimator_class("uniform", "survival") is lokl.UniformMKLSurvival
 
 
 def test_a_table_without_target_teaches_nothing(files):

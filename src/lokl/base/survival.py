@@ -14,9 +14,10 @@ from lokl._survival import (
     as_target,
     deviance_residuals,
     read_target,
+    steps_at,
 )
 from lokl.base.estimator import KernelEstimator, Targets
-from lokl.base.model import Model
+from lokl.base.model import Model, model_layers
 from lokl.base.settings import FLAG, NOT_NEGATIVE, one_of, setting, settings
 from lokl.base.targets import check_squared_loss
 from lokl.base.training import Training, check_costs
@@ -138,6 +139,22 @@ def check_any_event(estimator: Any, y: Array, weight: Array) -> None:
             f"{type(estimator).__name__} needs an observed event; all {int((weight > 0).sum())} "
             "samples with a weight are censored"
         )
+
+
+def survival_at(model: Any, X: Any, times: Array) -> Array:
+    """Return the predicted probability of no event until some times, (n_samples, n_times).
+
+    Parameters
+    ----------
+    model : fitted survival model
+        Alone or at the end of pipelines, of any library with ``unique_times_``.
+    X : samples
+    times : array of shape (n_times,)
+        Probabilities stay the same after the last time of the training samples.
+    """
+    outer, prepared = next(iter(model_layers(model, X)))
+    values = outer.predict_survival_function(prepared, return_array=True)
+    return np.asarray(steps_at(outer.unique_times_, np.asarray(values), times, 1.0))
 
 
 class SurvivalMixin:

@@ -194,6 +194,14 @@ TABLES = {
         str,
         "Column to predict, FILE:COLUMN or BOOK.xlsx:SHEET:COLUMN. LIBSVM text and .npz have it.",
     ),
+    "time": option(
+        str,
+        "Column, or FILE:COLUMN, of survival times, instead of --target: until the event, or until "
+        "the last observation.",
+    ),
+    "event": option(
+        str, "Column, or FILE:COLUMN, with 1 for an observed event, 0 for a censored sample."
+    ),
     "on": ON,
     "views": option(
         list[str],

@@ -15,7 +15,10 @@ _CANDIDATE, _VIEW, _AXIS, _SECONDS = 19, 24, 14, 7
 # Mark of the chosen candidate.
 _CHOSEN = "chosen"
 # Scores in columns of their own, as far as they fit.
-_MORE_SCORES = ("AUROC", "balanced accuracy", "log loss")
+_MORE_SCORES = (
+    *("AUROC", "balanced accuracy", "log loss"),
+    *("Uno's concordance", "integrated Brier score", "time-dependent AUC"),
+)
 # Samples that are listed.
 _LISTED = 5
 # How the terminal counts samples of each status.

@@ -8,10 +8,12 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
-from lokl._arrays import Array, is_sparse
+from lokl._arrays import Array, evenly_spaced, is_sparse
 from lokl._frames import as_pandas
+from lokl._survival import read_target
 from lokl._warnings import capture_warnings
 from lokl.base.model import model_layers
+from lokl.base.survival import survival_at
 from lokl.explain.columns import ColumnContributions, ColumnLayout, has_columns
 from lokl.explain.explanation import (
     AGREE,
@@ -38,6 +40,8 @@ from lokl.search.calibration import Calibration, by_class
 
 # A view is sure of a class that is this many times as probable as any other.
 _SURE = 2.0
+# Times of survival curves unless they are given.
+_CURVE_TIMES = 20
 # Probabilities of single views below this one count as this one in log-odds.
 _LEAST = 1e-6
 
@@ -51,6 +55,7 @@ def explain(
     ids: Any = None,
     columns: bool = False,
     coverage: float | None = None,
+    times: Any = None,
 ) -> Explanation:
     """Explain the predictions of a fitted model by its views.
 
@@ -78,6 +83,8 @@ def explain(
         Models of regions and on stored kernels have no such contributions.
     coverage : float, optional
         Coverage of the sets of a :class:`PredictionSets`, ``1 - alpha`` if not given.
+    times : array-like, optional
+        Times of the curves of survival models; twenty of the training times if not given.
 
     Returns
     -------
@@ -108,7 +115,7 @@ def explain(
     if not hasattr(model, "predict"):
         raise TypeError(f"explain needs a fitted model with predict(X), got {type(model).__name__}")
     X = as_pandas(X)
-    queried = _Queried(model, X, views)
+    queried = _Queried(model, X, views, times)
     n = len(queried.predictions)
     found = queried.explained() if queried.views else _without_views(n)
     first = model.steps[0][1] if hasattr(model, "steps") else model
@@ -117,7 +124,9 @@ def explain(
         classes=queried.classes,
         predictions=queried.predictions,
         probabilities=queried.probabilities,
-        truth=_truth(y, n, queried.classes is None),
+        truth=_truth(y, n, queried),
+        times=queried.times,
+        survival=queried.survival,
         prior=getattr(first, "prior_", None),
         learned=_learned_from(first, X, queried),
         **prediction_sets(model, X, coverage),
@@ -149,14 +158,14 @@ def sample_ids(X: Any, ids: Any, n: int) -> list[str]:
     return names
 
 
-def _truth(y: Any, n: int, is_regression: bool) -> Array | None:
-    """Return true classes as objects, or the first true target as floats."""
+def _truth(y: Any, n: int, queried: "_Queried") -> Array | None:
+    """Return true classes as objects, the first true target as floats, or events and times."""
     if y is None:
         return None
-    truth = np.asarray(y)
+    truth = np.asarray(y) if queried.times is None else read_target(y)
     if len(truth) != n:
         raise ValueError(f"y must have a value for each of {n} samples, got {len(truth)}")
-    if is_regression:
+    if queried.classes is None and queried.times is None:
         return np.asarray(truth, dtype=float).reshape(n, -1)[:, 0]
     return truth
 
@@ -192,10 +201,11 @@ def _without_views(n: int) -> dict[str, Any]:
 class _Queried:
     """A model, the estimator inside it, and samples as each of them receives them."""
 
-    def __init__(self, model: Any, X: Any, views: Views | None):
+    def __init__(self, model: Any, X: Any, views: Views | None, times: Any = None):
         self.layers = layers = list(model_layers(model, X))
         (self.outer, self.X), (self.inner, self.Z) = layers[0], layers[-1]
         self.given = model, X, views
+        self.times = _curve_times(self.outer, times)
         views = named_views(model, views)
         explains = hasattr(self.inner, "contributions") and hasattr(self.inner, "weights")
         self.views = views_of(self.inner, views) if explains else []
@@ -220,6 +230,10 @@ class _Queried:
     @cached_property
     def probabilities(self) -> Array | None:
         return None if self.classes is None else _probabilities(self.outer, self.X)
+
+    @cached_property
+    def survival(self) -> Array | None:
+        return None if self.times is None else survival_at(self.outer, self.X, self.times)
 
     @cached_property
     def presence(self) -> Array:
@@ -366,6 +380,7 @@ class _Queried:
                 "alone_evidence": nothing,
                 "without": np.where(self.removed, self._without(left), np.nan),
                 "disagreement": self._disagreement(None),
+                "alone_survival": self._survival_alone(),
             }
         if contributions.ndim == 2:
             contributions = np.stack([-contributions, contributions], axis=1) / 2
@@ -456,6 +471,18 @@ class _Queried:
                 probabilities[rows, v] = found
         return codes, probabilities
 
+    def _survival_alone(self) -> Array | None:
+        """Return survival curves of each view alone, (n_samples, n_views, n_times)."""
+        if self.times is None or self.survival is None:
+            return None
+        if len(self.views) == 1:
+            return self.survival[:, np.newaxis]
+        curves = np.full((*self.usable.shape, len(self.times)), np.nan)
+        for v, rows in self._rows_by_view(self.usable) if self.removable else ():
+            samples = hide_views(self.samples, rows, self.views, np.arange(len(self.views)) == v)
+            curves[rows, v] = capture_warnings(survival_at, self.probe, samples, self.times)[0]
+        return curves
+
     def _without(self, left: Array) -> Array:
         """Return predicted class codes, or values, without each view, (n_samples, n_views).
 
@@ -491,6 +518,16 @@ class _Queried:
         if probabilities is None:
             return np.full(len(self.usable), np.nan)
         return np.asarray(pairwise_disagreement(probabilities, self.usable.astype(float)))
+
+
+def _curve_times(model: Any, times: Any) -> Array | None:
+    """Return the times of the curves of a survival model, None for other models."""
+    if not hasattr(model, "predict_survival_function"):
+        return None
+    if times is not None:
+        return np.asarray(times, dtype=float)
+    known = model.unique_times_
+    return np.asarray(known[evenly_spaced(len(known), _CURVE_TIMES)])
 
 
 def _first_target(predictions: Any) -> Array:

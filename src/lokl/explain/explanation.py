@@ -1,7 +1,7 @@
 """Explanation of predictions: one object for the terminal, the report, CSV files and notebooks."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from textwrap import wrap
 from typing import Any, NamedTuple
@@ -62,7 +62,7 @@ class ViewContribution:
     ----------
     view : str
     present : bool
-        Whether the sample has the view. If not, all other values are None.
+        Whether the sample has the view. If not, all other values are None or empty.
     predicts : class or float, or None
         Prediction from this view alone.
     probability : float or None
@@ -78,6 +78,8 @@ class ViewContribution:
         contributions.
     without : class or float, or None
         Prediction if the view is removed.
+    survival : tuple of float
+        Probability of no event until each time from this view alone, for survival models.
 
     See Also
     --------
@@ -102,6 +104,7 @@ class ViewContribution:
     familiarity: float | None = None
     evidence: float | None = None
     without: Any = None
+    survival: tuple[float, ...] = ()
 
     @property
     def trust_or_weight(self) -> float | None:
@@ -171,6 +174,9 @@ class SampleExplanation:
         Share of the samples whose truth is in their set; None without sets.
     gene_sets : tuple of ColumnContribution
         Gene sets with the largest contributions, if the model has kernels of gene sets.
+    times, survival : tuple of float
+        Times, and probabilities of no event until each of them, for survival models. `truth` is
+        then a tuple: whether the event was observed, and the time.
 
     See Also
     --------
@@ -212,6 +218,8 @@ class SampleExplanation:
     prediction_set: tuple[Any, ...] = ()
     coverage: float | None = None
     gene_sets: tuple[ColumnContribution, ...] = ()
+    times: tuple[float, ...] = ()
+    survival: tuple[float, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that can be written as JSON."""
@@ -311,6 +319,8 @@ class SampleExplanation:
 
     def _headline(self) -> str:
         text = f"{self.id} is predicted {_text(self.prediction)}"
+        if self.times:
+            return f"{self.id} has a predicted risk of {_text(self.prediction)}."
         if not self.probabilities:
             return f"{text}."
         shown = {c: f"{p:.2f}" for c, p in self.probabilities.items()}
@@ -325,7 +335,12 @@ class SampleExplanation:
         elif self.coverage is not None:
             low, high = (_text(end) for end in self.prediction_set)
             yield f"{100 * self.coverage:.3g} % prediction interval: {low} to {high}."
-        if self.truth is not None:
+        if self.times:
+            yield from wrap(f"{self._curve_text(self.survival)}.", _WIDTH)
+        if self.times and self.truth is not None:
+            event, time = self.truth
+            yield f"The event was at {time:.4g}." if event else f"Censored at {time:.4g}."
+        elif self.truth is not None:
             yield f"The truth is {_text(self.truth)}."
         if self.prior is not None and self.probabilities:
             yield f"{100 * self.prior:.0f} % of the training samples are {self.prediction}."
@@ -334,6 +349,15 @@ class SampleExplanation:
         if self.learned:
             yield "The model has learned from this sample, so it is too sure of its prediction."
 
+    def _curve_text(self, survival: tuple[float, ...]) -> str:
+        """Return the median time of a survival curve, and its values at some times."""
+        chosen = curve_positions(len(self.times))
+        values = [f"until {self.times[k]:.3g} {survival[k]:.2f}" for k in chosen]
+        return (
+            f"Median time {median_time(self.times, survival)}; probability of no event "
+            f"{', '.join(values)}"
+        )
+
     def _table(self) -> Iterator[str]:
         """Yield one line for each view, in columns, with a head."""
         if len(self.views) < 2:
@@ -341,7 +365,8 @@ class SampleExplanation:
         kind = "weight" if all(own.trust is None for own in self.views) else "trust"
         yield self._what_views_add()
         kind = "" if self.weighs_equally else kind
-        rows = [("", "predicts alone", kind, "alone", "adds", "")]
+        alone_head = "alone, median" if self.times else "alone"
+        rows = [("", "predicts alone", kind, alone_head, "adds", "")]
         largest = max(abs(own.contribution or 0.0) for own in self.views) or 1.0
         for own in self.views:
             name = shortened(own.view, _NAME)
@@ -355,6 +380,8 @@ class SampleExplanation:
             contribution = own.contribution or 0.0
             drawn = _bar(contribution / largest) + ("  decisive" if own.decisive else "")
             evidence = "" if own.evidence is None else self._signed(own.evidence)
+            if own.survival:
+                evidence = median_time(self.times, own.survival)
             rows.append((name, alone, share, evidence, self._signed(contribution), drawn))
         total = self.base_value + sum(own.contribution or 0.0 for own in self.views)
         for name, value in (("base value", self.base_value), ("sum", total)):
@@ -366,7 +393,7 @@ class SampleExplanation:
     def _what_views_add(self) -> str:
         """Return the caption of the table of views, with the unit of the contributions."""
         if self.runner_up is None:
-            return "Contributions of the views to the value:"
+            return f"Contributions of the views to the {'risk' if self.times else 'value'}:"
         classes = f"{self.prediction} over {self.runner_up}"
         if self.unit == "log-odds":
             return f"Evidence of the views for {classes}, in log-odds:"
@@ -494,6 +521,13 @@ class Explanation:
     gene_sets : ColumnContributions or None
         Contributions of kernels on parts of a view, such as gene sets, which add up to the
         contribution of the view; None if no view has such kernels.
+    times : array of shape (n_times,) or None
+        Times of survival curves. The predictions of survival models are risks, and `truth` is a
+        structured array of events and times.
+    survival : array of shape (n_samples, n_times) or None
+        Probability of no event until each time.
+    alone_survival : array of shape (n_samples, n_views, n_times) or None
+        The same from each view alone; NaN if the model cannot do without its views.
 
     See Also
     --------
@@ -546,6 +580,9 @@ class Explanation:
     sets: Array | None = None
     coverage: float | None = None
     gene_sets: ColumnContributions | None = None
+    times: Array | None = None
+    survival: Array | None = None
+    alone_survival: Array | None = None
 
     def __post_init__(self) -> None:
         n, m = len(self.ids), len(self.views)
@@ -557,6 +594,8 @@ class Explanation:
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("presence", *_VIEW_FIELDS), (n, m))
         shapes |= {**dict.fromkeys(one, (n,)), "probabilities": (n, n_classes)}
         shapes["sets"] = (n, 2 if self.classes is None else n_classes)
+        n_times = 0 if self.times is None else len(self.times)
+        shapes |= {"survival": (n, n_times), "alone_survival": (n, m, n_times)}
         values = {name: getattr(self, name) for name in shapes}
         if self.columns is not None:
             values["columns"] = self.columns.values
@@ -575,6 +614,10 @@ class Explanation:
     @property
     def is_regression(self) -> bool:
         return self.classes is None
+
+    @property
+    def is_survival(self) -> bool:
+        return self.times is not None
 
     @property
     def trust_or_weights(self) -> Array | None:
@@ -598,7 +641,9 @@ class Explanation:
 
     @cached_property
     def truth_codes(self) -> Array:
-        """Index of the true class, or true value; -1 or NaN if it is unknown."""
+        """Index of the true class, true value or time; -1 or NaN if it is unknown."""
+        if self.is_survival and self.truth is not None:
+            return np.asarray(self.truth["time"])
         truth = np.full(len(self), None) if self.truth is None else self.truth
         return class_codes(truth, self.classes)
 
@@ -610,7 +655,12 @@ class Explanation:
 
     @cached_property
     def judged(self) -> Array:
-        """Whether a prediction counts for scores: the truth is known, and was not learned from."""
+        """Whether a prediction counts for scores: the truth is known, and was not learned from.
+
+        A risk has no true value.
+        """
+        if self.is_survival:
+            return np.zeros(len(self), dtype=bool)
         learned = np.zeros(len(self), dtype=bool) if self.learned is None else self.learned
         return np.asarray(self.known & ~learned)
 
@@ -647,6 +697,10 @@ class Explanation:
                 columns[f"probability {label}"] = values
         if self.sets is not None:
             columns |= self._set_columns()
+        if self.times is not None and self.survival is not None:
+            columns["median time"] = np.array([_median(self.times, own) for own in self.survival])
+            for k in curve_positions(len(self.times)):
+                columns[f"survival {self.times[k]:.3g}"] = self.survival[:, k]
         if len(self.views) < 2:
             return columns
         groups = {"weight" if self.trust is None else "trust": self.trust_or_weights}
@@ -679,7 +733,9 @@ class Explanation:
         """Return a data frame (pandas): one row for each sample, see :meth:`table`."""
         pandas = need_pandas("to_frame")
         columns = self.table()
-        if self.truth is not None:
+        if self.truth is not None and self.is_survival:
+            columns = {"event": self.truth["event"], "time": self.truth["time"], **columns}
+        elif self.truth is not None:
             columns = {"truth": self.truth, **columns}
         return pandas.DataFrame(columns, index=pandas.Index(self.ids, name="id"))
 
@@ -718,6 +774,8 @@ class Explanation:
             gene_sets=_largest(self.gene_sets, k),
             prediction_set=self._set(k),
             coverage=self.coverage,
+            times=() if self.times is None else tuple(self.times.tolist()),
+            survival=() if self.survival is None else tuple(self.survival[k].tolist()),
         )
 
     def _set(self, k: int) -> tuple[Any, ...]:
@@ -731,8 +789,11 @@ class Explanation:
         if not self.presence[k, v]:
             return ViewContribution(self.views[v], False)
         values = (getattr(self, name) for name in _VIEW_FIELDS)
-        found = [None if value is None else plain_value(value[k, v]) for value in values]
-        return ViewContribution(self.views[v], True, *found)
+        found: Any = [None if value is None else plain_value(value[k, v]) for value in values]
+        curves = self.alone_survival
+        known = curves is not None and bool(np.isfinite(curves[k, v]).all())
+        curve = tuple(curves[k, v].tolist()) if curves is not None and known else ()
+        return replace(ViewContribution(self.views[v], True, *found), survival=curve)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that can be written as JSON."""
@@ -769,6 +830,28 @@ def class_codes(labels: Any, classes: Any) -> Array:
     code = {label: k for k, label in enumerate(np.asarray(classes).tolist())}
     flat = [code.get(label, -1) for label in labels.ravel().tolist()]
     return np.array(flat, dtype=np.intp).reshape(labels.shape)
+
+
+def curve_positions(n_times: int) -> list[int]:
+    """Return the positions of three times at which a survival curve is shown as numbers."""
+    return sorted({n_times // 4, n_times // 2, 3 * n_times // 4})
+
+
+def _median(times: Any, survival: Any) -> float:
+    """Return the time at which a survival curve passes one half, between two times; NaN if none."""
+    times, survival = np.append(0.0, times), np.append(1.0, survival)
+    after = int(np.argmax(survival <= 0.5))
+    if not after:
+        return np.nan
+    drop = survival[after - 1] - survival[after]
+    share = (survival[after - 1] - 0.5) / drop
+    return float(times[after - 1] + share * (times[after] - times[after - 1]))
+
+
+def median_time(times: Any, survival: Any) -> str:
+    """Return the median time of a survival curve as text; it may be after the last time."""
+    median = _median(times, survival)
+    return f"after {times[-1]:.3g}" if np.isnan(median) else f"{median:.3g}"
 
 
 def plain_value(value: Any) -> Any:

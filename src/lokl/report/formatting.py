@@ -219,6 +219,10 @@ class Formatter:
         """Return the name of a class, or a target; empty if it is unknown."""
         if self.names:
             return self.names.get(value, "")
+        if isinstance(value, tuple):
+            # A censored sample was observed longer than its time.
+            event, value = value
+            return fixed(value, self.value_places) + ("" if event else "+")
         return "" if value is None or not isfinite(value) else fixed(value, self.value_places)
 
     def contribution(self, value: float) -> str:

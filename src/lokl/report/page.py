@@ -221,7 +221,8 @@ def _support_among(
     if support is None or truth is None or not all(name in row_of for name in support.ids):
         return support, similar
     rows = [row_of[name] for name in support.ids]
-    if not np.array_equal(np.asarray(support.truth), truth[rows]):
+    known = truth["time"] if explanation.is_survival else truth
+    if not np.array_equal(np.asarray(support.truth), known[rows]):
         return support, similar
     neighbours = [[rows[j] for j in near] for near in similar.neighbours]
     return None, replace(similar, neighbours=neighbours)

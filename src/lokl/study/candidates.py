@@ -1,4 +1,4 @@
-"""Candidates of a comparison: methods of lokl, single views, and baselines of scikit-learn.
+"""Candidates of a comparison: methods of lokl, single views, and baselines.
 
 Every candidate chooses its settings inside the samples that it is trained on.
 """
@@ -26,14 +26,17 @@ from sklearn.svm import SVC, SVR
 
 from lokl._arrays import Array
 from lokl._methods import METHODS, Method
+from lokl._survival import event_times
 from lokl._text import plain_name, suggestion
 from lokl._threads import single_threaded
 from lokl._warnings import capture_warnings
 from lokl.base.model import unwrap
+from lokl.base.survival import survival_at
 from lokl.search import calibrated
 from lokl.search.columns import ColumnScaler
 from lokl.search.cross_validation import draw_rows, make_folds
 from lokl.solvers.machines import Fold
+from lokl.study.survival import CoxRegression, KaplanMeier
 from lokl.tables import Table, TableError, TablePreparation
 from lokl.tables.learning import (
     automatic_for,
@@ -43,14 +46,17 @@ from lokl.tables.learning import (
     names_of,
     places_in,
     preparation_for,
+    strata_of,
     target_of,
 )
+from lokl.tables.preparation import REGRESSION, SURVIVAL
+from lokl.tables.table import CLASSIFICATION
 
 # Roles of candidates.
 OURS, VIEW, BASELINE = "ours", "view", "baseline"
 AUTO, MIX, VOTE, GENE_SETS = "AutoMKL", "uniform mix", "trusted vote", "gene sets"
-# Baselines with one prediction for all samples: of classification and of regression.
-CONSTANT_BASELINES = ("majority class", "mean")
+# Baselines with one prediction for all samples: of classification, regression and survival.
+CONSTANT_BASELINES = ("majority class", "mean", "Kaplan-Meier")
 # Names that stand for several candidates.
 _ALL_VIEWS, _ALL_BASELINES = "views", "baselines"
 _UNIFORM = next(method for method in METHODS if method.learns == "nothing")
@@ -63,6 +69,8 @@ _TUNING_FOLDS, _FEW_FOLDS = 5, 3
 # Kernels that are listed by name.
 _FEW_KERNELS = 6
 _TREES = 300
+# Least samples in a leaf of a survival forest, which stores a curve for each leaf.
+_LEAF = 10
 # Boosting stops after this many rounds without gain, given enough samples to measure it.
 _PATIENCE, _ENOUGH_TO_STOP = 10, 1_000
 
@@ -75,15 +83,18 @@ class TableSamples:
     ----------
     frame : data frame
     y : array of shape (n_samples,)
+        Events and times for survival, see :func:`lokl.survival_target`.
     groups : array of shape (n_samples,), or None
-    is_regression : bool
+    task : {"classification", "regression", "survival"}
     preparation : TablePreparation
         Not fitted.
     seed : int
     time_limit : float or None
         Seconds, for candidates that can stop early.
     classes : array or None
-        Classes of all samples, also of those that are not among these; None for regression.
+        Classes of all samples, also of those that are not among these; None for other tasks.
+    times : array or None
+        Times at which survival curves are recorded.
     gene_sets : mapping of str to sequence of str
         Columns of each gene set.
     """
@@ -91,17 +102,23 @@ class TableSamples:
     frame: Any
     y: Array
     groups: Array | None
-    is_regression: bool
+    task: str
     preparation: TablePreparation
     seed: int
     time_limit: float | None = None
     classes: Array | None = None
     gene_sets: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    times: Array | None = None
 
     @property
     def columns(self) -> dict[str, list[int]]:
         """Prepared columns of each view."""
         return places_in(self.preparation)
+
+    @property
+    def strata(self) -> Array:
+        """Classes, events or values, by which samples are divided."""
+        return np.asarray(strata_of(self.y, self.task))
 
     def take(self, rows: Array) -> "TableSamples":
         """Return a subset of the samples."""
@@ -118,7 +135,7 @@ class TableSamples:
         if len(self.y) <= TUNING_LIMIT:
             return np.arange(len(self.y))
         rng = np.random.RandomState(self.seed)
-        return draw_rows(self.y, TUNING_ROWS, not self.is_regression, rng)
+        return draw_rows(self.strata, TUNING_ROWS, self.task != REGRESSION, rng)
 
     def folds(self, n_folds: int, seed: int | None = None) -> list[Fold]:
         """Divide samples at random into stratified folds that keep groups together.
@@ -139,8 +156,8 @@ class TableSamples:
         """
         return make_folds(
             n_folds,
-            self.y,
-            classification=not self.is_regression,
+            self.strata,
+            classification=self.task != REGRESSION,
             groups=self.groups,
             rng=np.random.RandomState(self.seed if seed is None else seed),
         )
@@ -162,12 +179,13 @@ def all_samples(table: Table, seed: int, time_limit: float | None = None) -> Tab
         table.frame,
         y,
         groups_of(table),
-        table.is_regression,
+        table.task or CLASSIFICATION,
         preparation_for(table),
         seed,
         time_limit,
-        None if table.is_regression else np.unique(y),
+        np.unique(y) if table.task == CLASSIFICATION else None,
         table.gene_sets,
+        event_times(y) if table.task == SURVIVAL else None,
     )
 
 
@@ -231,7 +249,7 @@ def _fit_auto(
     columns = samples.columns if view is None else {view: samples.columns[view]}
     auto = automatic_for(
         columns if len(samples.columns) > 1 else None,
-        samples.is_regression,
+        samples.task,
         samples.seed,
         samples.time_limit,
     )
@@ -273,7 +291,7 @@ def _describe(cost: float | None, kernels: Any) -> str:
 
 
 def _fit_single_view(samples: TableSamples, view: str) -> FittedCandidate:
-    """Fit an SVM on one view; samples without the view get the majority class, or the mean.
+    """Fit an SVM on one view; samples without the view get a constant prediction.
 
     Parameters
     ----------
@@ -289,8 +307,10 @@ def _fit_single_view(samples: TableSamples, view: str) -> FittedCandidate:
     present = samples.frame[columns].notna().any(axis=1).to_numpy()
     fitted = _fit_auto(samples.take(np.flatnonzero(present)), _UNIFORM, view)
     fallback = _constant(samples)[0].fit(samples.frame, samples.y)
-    # Expected score of the fallback; R squared of the mean is 0.
-    prior_score = 0.0 if samples.is_regression else float(fallback.class_prior_.max())
+    # Expected score of the fallback; R squared of the mean is 0, concordance of equal risks 0.5.
+    prior_score = {REGRESSION: 0.0, SURVIVAL: 0.5}.get(samples.task)
+    if prior_score is None:
+        prior_score = float(fallback.class_prior_.max())
     share = float(present.mean())
     inner_score = share * (fitted.inner_score or 0.0) + (1.0 - share) * prior_score
     model = WithViewFallback(fitted.model, columns, fallback)
@@ -357,6 +377,14 @@ class WithViewFallback:
             probabilities[present] = probabilities_of(self.model, known, self.classes_)
         return probabilities
 
+    def survival_at(self, frame: Any, times: Array) -> Array:
+        """Return survival curves of the model, or of all training samples, at some times."""
+        present = self._present(frame)
+        curves = survival_at(self.fallback, frame, times)
+        if present.any():
+            curves[present] = survival_at(self.model, frame[present], times)
+        return curves
+
     def _present(self, frame: Any) -> Array:
         """Return which samples have the view, an array of bool of shape (n_samples,)."""
         return np.asarray(frame[self.columns].notna().any(axis=1))
@@ -405,13 +433,18 @@ def _fit_baseline(samples: TableSamples, make: _Make, impute: bool) -> FittedCan
 
 
 def _constant(samples: TableSamples, n_columns: int = 0) -> tuple[Any, dict[str, Any]]:
-    """Return a model that predicts the majority class, or the mean."""
-    return DummyRegressor() if samples.is_regression else DummyClassifier(strategy="prior"), {}
+    """Return a model that predicts the majority class, the mean, or the Kaplan-Meier estimate."""
+    if samples.task == SURVIVAL:
+        return KaplanMeier(), {}
+    regression = samples.task == REGRESSION
+    return DummyRegressor() if regression else DummyClassifier(strategy="prior"), {}
 
 
 def _linear(samples: TableSamples, n_columns: int) -> tuple[Any, dict[str, Any]]:
-    """Return logistic or ridge regression."""
-    if samples.is_regression:
+    """Return logistic, ridge or Cox regression."""
+    if samples.task == SURVIVAL:
+        return CoxRegression(), {"alpha": np.logspace(-3, 1, 5).tolist()}
+    if samples.task == REGRESSION:
         return Ridge(), {"alpha": np.logspace(-1, 4, 6).tolist()}
     return LogisticRegression(max_iter=1000), {"C": np.logspace(-3, 1, 5).tolist()}
 
@@ -419,7 +452,7 @@ def _linear(samples: TableSamples, n_columns: int) -> tuple[Any, dict[str, Any]]
 def _svm(samples: TableSamples, n_columns: int) -> tuple[Any, dict[str, Any]]:
     """Return an SVM with an RBF kernel of all columns."""
     grid = {"C": [1.0, 10.0, 100.0], "gamma": [f / n_columns for f in (0.25, 1.0, 4.0)]}
-    if not samples.is_regression:
+    if samples.task == CLASSIFICATION:
         return SVC(), grid
     model = TransformedTargetRegressor(SVR(), transformer=StandardScaler())
     return model, {f"regressor__{name}": values for name, values in grid.items()}
@@ -427,25 +460,41 @@ def _svm(samples: TableSamples, n_columns: int) -> tuple[Any, dict[str, Any]]:
 
 def _forest(samples: TableSamples, n_columns: int) -> tuple[Any, dict[str, Any]]:
     """Return a random forest, which handles missing values itself."""
-    forest: Any = RandomForestRegressor if samples.is_regression else RandomForestClassifier
+    forest: Any = RandomForestClassifier
+    if samples.task == SURVIVAL:
+        forest = partial(_survival_forest(), min_samples_leaf=_LEAF, n_jobs=1)
+    elif samples.task == REGRESSION:
+        forest = RandomForestRegressor
     return forest(_TREES, random_state=samples.seed), {}
 
 
 def _boosting(samples: TableSamples, n_columns: int) -> tuple[Any, dict[str, Any]]:
     """Return gradient boosting, which stops early if there are samples to measure the gain."""
-    regression = samples.is_regression
+    regression = samples.task == REGRESSION
     trees: Any = HistGradientBoostingRegressor if regression else HistGradientBoostingClassifier
     stops = len(samples.y) >= _ENOUGH_TO_STOP
     return trees(early_stopping=stops, n_iter_no_change=_PATIENCE, random_state=samples.seed), {}
 
 
-# Names for classes and for regression, how to make it, whether columns are imputed, and aliases.
-_BASELINES: list[tuple[tuple[str, str], _Make, bool, set[str]]] = [
-    (CONSTANT_BASELINES, _constant, True, {"guess", "majority"}),
-    (("logistic regression", "ridge regression"), _linear, True, {"linear", "ridge", "logistic"}),
-    (("SVC", "SVR"), _svm, True, {"svm", "svc", "svr"}),
-    (("random forest", "random forest"), _forest, False, {"forest"}),
-    (("gradient boosting", "gradient boosting"), _boosting, False, {"boosting"}),
+def _survival_forest() -> Any:
+    """Return the class of scikit-survival's forest; None if it is not installed."""
+    try:
+        from sksurv.ensemble import RandomSurvivalForest
+    except ImportError:
+        return None
+    return RandomSurvivalForest
+
+
+_LINEAR = ("logistic regression", "ridge regression", "Cox regression")
+_TASK_NUMBERS = {CLASSIFICATION: 0, REGRESSION: 1, SURVIVAL: 2}
+# Names for classification, regression and survival, how to make it, whether columns are imputed,
+# and aliases.
+_BASELINES: list[tuple[tuple[str, ...], _Make, bool, set[str]]] = [
+    (CONSTANT_BASELINES, _constant, True, {"guess", "majority", "constant"}),
+    (_LINEAR, _linear, True, {"linear", "ridge", "logistic", "cox"}),
+    (("SVC", "SVR", ""), _svm, True, {"svm", "svc", "svr"}),
+    (("random forest", "random forest", "survival forest"), _forest, False, {"forest"}),
+    (("gradient boosting", "gradient boosting", ""), _boosting, False, {"boosting"}),
 ]
 
 
@@ -496,7 +545,9 @@ def _default_candidates(table: Table) -> Iterator[StudyCandidate]:
         yield StudyCandidate(name=single_view_name(view), role=VIEW, fit=fit, aliases={view})
     for both, make, impute, aliases in _BASELINES:
         fit = partial(_fit_baseline, make=make, impute=impute)
-        name = both[table.is_regression]
+        name = both[_TASK_NUMBERS[table.task or CLASSIFICATION]]
+        if not name or (table.task == SURVIVAL and make is _forest and not _survival_forest()):
+            continue
         yield StudyCandidate(name=name, role=BASELINE, fit=fit, aliases=aliases)
 
 
@@ -529,8 +580,8 @@ def _named(name: str, default: Sequence[StudyCandidate], table: Table) -> list[S
             return [candidate]
     for method in METHODS:
         if wanted in names_of(method):
-            # Raises if the method is for classification only.
-            estimator_class(method.stem, table.is_regression)
+            # Raises if the method is not for the task.
+            estimator_class(method.stem, table.task)
             return [_tuned(method)]
     known = dict.fromkeys([*(candidate.name for candidate in default), AUTO])
     known |= dict.fromkeys([_ALL_VIEWS, _ALL_BASELINES])

@@ -36,6 +36,8 @@ from lokl.study.run_folder import Record, Records, open_run_folder, run_cells
 from lokl.study.settings import CONFIG, Settings, load_settings, sha256
 from lokl.tables import Table, TableError
 from lokl.tables.learning import groups_of, target_of
+from lokl.tables.preparation import SURVIVAL
+from lokl.tables.table import CLASSIFICATION
 
 # Files in the folder of a comparison, besides its settings.
 CELLS, RESULTS, PREDICTIONS = "cells.jsonl", "results.csv", "predictions.csv"
@@ -56,7 +58,9 @@ _RULES = {
 
 def _check_classes(table: Table, cohort: Table) -> None:
     """Raise if the test cohort has a class that the other samples lack."""
-    unknown = [] if table.is_regression else sorted(set(cohort.target) - set(table.target))
+    if table.task != CLASSIFICATION:
+        return
+    unknown = sorted(set(cohort.target) - set(table.target))
     if unknown:
         raise TableError(
             f"class {unknown[0]} of {cohort.target.name} is only in the test cohort; no model can "
@@ -251,6 +255,8 @@ class Comparison:
     def _check_sizes(self) -> None:
         """Raise if there are too few samples, groups, folds or repeats to compare anything."""
         settings, y = self.settings, target_of(self.table)
+        is_survival = self.table.task == SURVIVAL
+        strata = y["event"] if is_survival else y
         if settings.folds < 2 or settings.repeats < 1:
             raise TableError(
                 f"--folds {settings.folds} --repeats {settings.repeats}: at least two folds and "
@@ -259,16 +265,22 @@ class Comparison:
         groups = groups_of(self.table)
         if settings.leave_one_group_out:
             for group in np.unique(groups):
-                if len(np.unique(y[groups != group])) < 2 or np.all(groups == group):
+                left = strata[groups != group]
+                if not len(left) or (not left.any() if is_survival else len(np.unique(left)) < 2):
                     raise TableError(
                         f"--leave-one-group-out {self.table.groups.name}: without {group}, the "
-                        "samples have one class only"
+                        f"samples have {'no event' if is_survival else 'one class only'}"
                     )
             return
         if groups is not None and len(np.unique(groups)) < settings.folds:
             raise TableError(
                 f"--groups {self.table.groups.name} has {len(np.unique(groups))} groups, fewer "
                 f"than the {settings.folds} folds; see --folds"
+            )
+        if is_survival and y["event"].sum() < settings.folds:
+            raise TableError(
+                f"--event {self.table.event.name}: {int(y['event'].sum())} events are too few for "
+                f"{settings.folds} folds; see --folds"
             )
         if len(y) < 2 * settings.folds:
             raise TableError(
@@ -448,7 +460,9 @@ def study_report(
     explanation = None if model is None else results.held_out()
     similar = alignment = None
     if explanation is not None:
-        training = (frame, results.experiment.samples.y, results.table.ids)
+        y = results.experiment.samples.y
+        truth = y if results.target.times is None else y["time"]
+        training = (frame, truth, results.table.ids)
         similar = sample_map(model, frame, explanation, training=training)
         alignment = known_alignment(model, frame, explanation)
     what = "table" if len(results.table.views) > 1 else "model"
@@ -601,7 +615,9 @@ def model_report(model: Any, table: Table, name: str, command: str = "") -> Repo
     report : Report
     """
     target = table.target
-    if target is not None:
+    if table.task == SURVIVAL:
+        target = None if target is None or target.isna().any() else target_of(table)
+    elif target is not None:
         target = target.to_numpy() if target.dtype.kind == "f" else target.astype(object).to_numpy()
     report = report_from_model(
         model,

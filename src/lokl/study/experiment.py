@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from lokl._arrays import Array
 from lokl.base.model import unwrap
+from lokl.base.survival import survival_at
 from lokl.explain import Explanation, explain
 from lokl.explain.columns import ColumnContributions
 from lokl.explain.explanation import class_codes
@@ -28,6 +30,7 @@ from lokl.study.run_folder import Record, RunCell
 from lokl.study.scores import HeldOut, Score, score_named
 from lokl.study.settings import Settings
 from lokl.tables import Table
+from lokl.tables.learning import target_of
 
 # Decimals of recorded values; no table shows more.
 _DECIMALS = 6
@@ -41,7 +44,7 @@ TEST = -1
 # are the same in all records, or known from the table.
 CLASS_FIELDS = {"predictions", "alone", "runner_up", "without"}
 _NOT_RECORDED = {
-    *("ids", "views", "classes", "truth", "prior", "columns", "sets", "gene_sets"),
+    *("ids", "views", "classes", "truth", "prior", "columns", "sets", "gene_sets", "times"),
     *("unit", "learned"),
 }
 EXPLANATION_FIELDS = {field.name for field in fields(Explanation)} - _NOT_RECORDED
@@ -112,11 +115,14 @@ class PredictionTarget:
         By which candidates are compared.
     positive : str or None
         The positive class as text, if one was named.
+    times : array or None
+        Times of survival curves; None for other tasks.
     """
 
     classes: list[Any]
     score: Score
     positive: str | None = None
+    times: Array | None = None
 
     @property
     def score_name(self) -> str:
@@ -138,6 +144,8 @@ class PredictionTarget:
         classes = np.array(self.classes, dtype=object) if self.classes else None
         names = [str(label) for label in self.classes]
         positive = None if self.positive is None else names.index(self.positive)
+        if self.times is not None:
+            return HeldOut(truth, predicted, probabilities, fold, [], None, self.times)
         return HeldOut(
             class_codes(truth, classes),
             class_codes(predicted, classes),
@@ -175,7 +183,7 @@ def view_ablation(model: Pipeline, train: TableSamples, test: TableSamples) -> d
         kernels = {n: k for n, k in learner.kernels.items() if _first_column(k) not in own}
         others = np.setdiff1d(np.arange(ends[-1]), own)
         rows, tested = (~np.isnan(Z[:, others]).all(axis=1) for Z in (X, X_test))
-        if not kernels or not tested.any() or len(np.unique(train.y[rows])) < 2:
+        if not kernels or not tested.any() or len(np.unique(train.strata[rows])) < 2:
             continue
         smaller = clone(learner).set_params(kernels=kernels).fit(X[rows], train.y[rows])
         predictions, probabilities = predicted(smaller, X_test[tested], train)
@@ -194,7 +202,9 @@ def _first_column(kernel: Any) -> int:
 
 
 def predicted(model: Any, samples: Any, train: TableSamples) -> tuple[Array, Array | None]:
-    """Return predictions of a model, and probabilities of all classes if it has them.
+    """Return predictions of a model, and probabilities if it has them.
+
+    They are of all classes, or of no event until each time of the samples.
 
     Parameters
     ----------
@@ -203,7 +213,11 @@ def predicted(model: Any, samples: Any, train: TableSamples) -> tuple[Array, Arr
     train : TableSamples
         With the classes of all samples.
     """
-    predictions = np.asarray(model.predict(samples)).astype(train.y.dtype)
+    predictions = np.asarray(model.predict(samples))
+    if train.times is not None:
+        find = getattr(model, "survival_at", partial(survival_at, model))
+        return predictions.astype(float), find(samples, train.times)
+    predictions = predictions.astype(train.y.dtype)
     probabilities = None
     if train.classes is not None and hasattr(model, "predict_proba"):
         probabilities = probabilities_of(model, samples, train.classes)
@@ -267,16 +281,16 @@ class Experiment:
     ):
         self.table, self.settings = table, settings
         self.samples = all_samples(table, settings.seed)
-        classes = [] if table.is_regression else np.unique(self.samples.y).tolist()
-        score = score_named(settings.score, table.is_regression)
-        self.target = PredictionTarget(classes, score, table.positive)
+        classes = [] if self.samples.classes is None else self.samples.classes.tolist()
+        score = score_named(settings.score, self.samples.task)
+        self.target = PredictionTarget(classes, score, table.positive, self.samples.times)
         self.candidates = {candidate.name: candidate for candidate in candidates}
         self.splits: list[Fold] = []
         self.labels: list[tuple[int, int]] = []
         self.cohort = cohort
         self.test = None
         if cohort is not None:
-            y = np.asarray(cohort.target).astype(self.samples.y.dtype)
+            y = np.asarray(target_of(cohort)).astype(self.samples.y.dtype)
             self.test = replace(self.samples, frame=cohort.frame, y=y, groups=None)
         groups = self.samples.groups
         for repeat in range(1 if settings.leave_one_group_out else settings.repeats):
@@ -353,7 +367,8 @@ class Experiment:
         predictions, probabilities = predicted(fitted.model, test.frame, train)
         measured: Record = {}
         if candidate.role == OURS and not cell.permutation:
-            explanation = explain(fitted.model, test.frame, columns=self._has_columns(cell))
+            shown: Any = {"columns": self._has_columns(cell), "times": train.times}
+            explanation = explain(fitted.model, test.frame, **shown)
             measured |= {n: to_lists(getattr(explanation, n)) for n in EXPLANATION_FIELDS}
             measured["columns"] = columns_to_lists(explanation.columns)
             measured["unit"] = explanation.unit

@@ -267,7 +267,7 @@ class Results:
     @cached_property
     def other_scores(self) -> list[Score]:
         """Scores of the task besides the one by which candidates are compared."""
-        scores = list(scores_of(self.table.is_regression))
+        scores = list(scores_of(self.experiment.samples.task))
         if self.target.positive is not None:
             scores += POSITIVE_SCORES
         return [score for score in scores if score.name != self.target.score_name]
@@ -325,11 +325,15 @@ class Results:
             if all(one is not None for one in lists):
                 probabilities = np.array([row for one in lists for row in one], dtype=float)
             truth = y[rows]
-            held_out.append(
-                self.target.held_out(truth, np.array(predictions, truth.dtype), probabilities, fold)
-            )
+            values = np.array(predictions, self._prediction_type)
+            held_out.append(self.target.held_out(truth, values, probabilities, fold))
             rows_of.append(rows)
         return held_out, rows_of
+
+    @property
+    def _prediction_type(self) -> Any:
+        """Type of predictions: that of the target, or numbers for risks."""
+        return float if self.target.times is not None else self.experiment.samples.y.dtype
 
     def fold_scores(self, record: Record) -> dict[str, float]:
         """Return all scores of the predictions in one record by name."""
@@ -344,7 +348,7 @@ class Results:
         )
         return self.target.held_out(
             truth,
-            np.array(record["predictions"], truth.dtype),
+            np.array(record["predictions"], self._prediction_type),
             None if probabilities is None else np.array(probabilities, dtype=float),
             np.zeros(len(truth), dtype=int),
         )
@@ -495,6 +499,9 @@ class Results:
         columns: list[Any] = [record.get("columns") for record in records]
         if all(columns):
             fields["columns"] = columns_of_folds(columns, order)
+        if self.target.times is not None:
+            # The records of all candidates have their curves there.
+            fields |= {"probabilities": None, "times": self.target.times}
         if fields["probabilities"] is not None:
             # Recorded probabilities are rounded.
             fields["probabilities"] /= fields["probabilities"].sum(axis=1, keepdims=True)
@@ -511,6 +518,8 @@ class Results:
     def _prior(self) -> Any:
         """Return the share of each class among all samples, or the mean of their targets."""
         y = self.experiment.samples.y
+        if self.target.times is not None:
+            return None
         if not self.target.classes:
             return float(y.mean())
         return {label: float(np.mean(y == label)) for label in self.target.classes}
@@ -594,7 +603,7 @@ class Results:
             explanation.
         """
         explanation = self.held_out()
-        if explanation is None or explanation.decisive is None:
+        if explanation is None or explanation.decisive is None or not self.target.classes:
             return {}
         texts = {}
         for view, rows in zip(explanation.views, explanation.decisive.T, strict=True):
@@ -702,12 +711,20 @@ def results_csv(results: Results) -> str:
     return csv_text(head, rows)
 
 
+def _truth_columns(results: Results, explanation: Explanation) -> dict[str, Any]:
+    """Return the target of samples by the name of its column; times and events for survival."""
+    truth, table = np.asarray(explanation.truth), results.table
+    if results.target.times is None:
+        return {str(table.target.name): truth}
+    return {str(table.target.name): truth["time"], str(table.event.name): truth["event"]}
+
+
 def cohort_predictions_csv(results: Results) -> str:
     """Return a CSV table of the predictions of the chosen model for the test cohort."""
     explanation = results.explanation_of([TEST])
     columns = {
         "id": explanation.ids,
-        str(results.table.target.name): explanation.truth,
+        **_truth_columns(results, explanation),
         **explanation.table(details=False),
     }
     return csv_text(columns, zip(*columns.values(), strict=True))
@@ -737,7 +754,7 @@ def predictions_csv(results: Results) -> str:
             "id": explanation.ids,
             "repeat": [repeat + 1] * len(explanation),
             "fold": [folds[row] for row in sorted(folds)],
-            str(results.table.target.name): explanation.truth,
+            **_truth_columns(results, explanation),
             **explanation.table(details=False),
         }
         head = list(columns)

@@ -19,9 +19,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from lokl._arrays import Array
+from lokl._survival import censoring_survival, kaplan_meier, steps_at
 from lokl._text import plain_name, suggestion
 from lokl.explain.results import QUANTILE, Interval, ScoreLimits, interval_within
 from lokl.tables import TableError
+from lokl.tables.preparation import REGRESSION, SURVIVAL
+from lokl.tables.table import CLASSIFICATION
 
 # Recorded probabilities have six decimals.
 _LEAST_PROBABILITY = 1e-6
@@ -30,6 +33,8 @@ _LEAST_PROBABILITY = 1e-6
 _MOST_PARTS, _FEW_PARTS, _MOST_WEIGHTS = 500, 50, 10_000_000
 # Steps of Newton's method for the calibration line, and the largest slope that is shown.
 _STEPS, _STEEPEST = 30, 100.0
+# Risks that differ by at most this are tied; records have six decimals.
+_TIED = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +44,16 @@ class HeldOut:
     Attributes
     ----------
     truth, predicted : arrays of shape (n_samples,)
-        Indices of classes, or values.
+        Indices of classes, or values. For survival, events and times, and risks.
     probabilities : array of shape (n_samples, n_classes) or None
+        For survival, probabilities of no event until each of `times`.
     fold : int array of shape (n_samples,)
         Samples of one fold were predicted by one model.
     classes : list
         Sorted; empty for regression.
     positive : int or None
         Index of the positive class.
+    times : array of shape (n_times,) or None
     """
 
     truth: Array
@@ -55,6 +62,7 @@ class HeldOut:
     fold: Array
     classes: list[Any]
     positive: int | None = None
+    times: Array | None = None
 
     def take(self, rows: Array) -> "HeldOut":
         """Return some of the samples."""
@@ -430,6 +438,78 @@ def _spearman(held_out: HeldOut, weights: Array) -> Array:
     return np.where(spread > 0, covariance / np.sqrt(np.where(spread > 0, spread, 1.0)), 0.0)
 
 
+def _inverse_censoring(held_out: HeldOut, times: Array) -> Array:
+    """Return the inverse probabilities of not being censored until some times.
+
+    They are estimated from all predicted samples, and do not change in the jackknife.
+    """
+    curve = censoring_survival(held_out.truth)
+    known = np.asarray(steps_at(curve.x, curve.y, times, 1.0))
+    return np.asarray(np.where(known > 0, 1.0 / np.where(known > 0, known, 1.0), 0.0))
+
+
+def _concordance(is_weighted: bool) -> _Compute:
+    """Return Harrell's concordance, or Uno's, which weights events for censoring.
+
+    Only samples of one fold are compared, since models differ between folds.
+    """
+
+    def compute(held_out: HeldOut, weights: Array) -> Array:
+        truth, risk = held_out.truth, held_out.predicted
+        inverse = np.ones(len(truth))
+        if is_weighted:
+            inverse = _inverse_censoring(held_out, truth["time"]) ** 2
+        right, pairs = np.zeros(len(weights)), np.zeros(len(weights))
+        for fold in np.unique(held_out.fold):
+            rows = np.flatnonzero(held_out.fold == fold)
+            time, event, own = truth["time"][rows], truth["event"][rows], weights[:, rows]
+            # A sample that is censored at the time of an event was observed longer.
+            later = (time[:, None] < time) | ((time[:, None] == time) & ~event)
+            comparable = (later & event[:, None]) * inverse[rows, None]
+            difference = risk[rows, None] - risk[rows]
+            won = comparable * ((difference > _TIED) + 0.5 * (np.abs(difference) <= _TIED))
+            right += ((own @ won) * own).sum(axis=1)
+            pairs += ((own @ comparable) * own).sum(axis=1)
+        return _share(right, pairs)
+
+    return compute
+
+
+def _integrated_brier(held_out: HeldOut, weights: Array) -> Array:
+    """Return the squared error of survival curves, weighted for censoring, over the times."""
+    truth, times = held_out.truth, np.asarray(held_out.times)
+    curves, time = np.asarray(held_out.probabilities), truth["time"][:, None]
+    had_event = (truth["event"][:, None]) & (time <= times)
+    own = _inverse_censoring(held_out, truth["time"])[:, None]
+    losses = curves**2 * had_event * own
+    losses += (1.0 - curves) ** 2 * (time > times) * _inverse_censoring(held_out, times)
+    steps = np.diff(times)
+    areas = (losses[:, 1:] + losses[:, :-1]) @ steps / 2 / steps.sum()
+    return _share(weights @ areas, weights.sum(axis=1))
+
+
+def _dynamic_area(held_out: HeldOut, weights: Array) -> Array:
+    """Return the area under the ROC curve of events until each time against later ones.
+
+    The mean over the times has weights by the decrease of the Kaplan-Meier estimate.
+    """
+    truth, times = held_out.truth, np.asarray(held_out.times)
+    inverse = _inverse_censoring(held_out, truth["time"])
+    curve = kaplan_meier(truth)
+    drops = -np.diff(np.asarray(steps_at(curve.x, curve.y, times, 1.0)), prepend=1.0)
+    total, size = np.zeros(len(weights)), np.zeros(len(weights))
+    for time, drop in zip(times, drops, strict=True):
+        is_case, is_control = truth["event"] & (truth["time"] <= time), truth["time"] > time
+        factor = np.where(is_case, inverse, is_control.astype(float))
+        for fold in np.unique(held_out.fold):
+            rows = np.flatnonzero(held_out.fold == fold)
+            area = _area(is_case[rows], held_out.predicted[rows], (weights * factor)[:, rows])
+            known = np.isfinite(area)
+            total += np.where(known, area * drop * len(rows), 0.0)
+            size += known * drop * len(rows)
+    return _share(total, size)
+
+
 CLASSIFICATION_SCORES = (
     Score("accuracy", _accuracy, low=0.0, high=1.0, percent=True),
     Score("balanced accuracy", _balanced_accuracy, low=0.0, high=1.0, percent=True),
@@ -471,41 +551,57 @@ _ALIASES = {
     "mean absolute error": ("mae",),
     "root mean squared error": ("rmse",),
     "Spearman correlation": ("spearman",),
+    "concordance": ("harrell", "concordance index", "cindex", "c-index"),
+    "Uno's concordance": ("uno", "concordance ipcw"),
+    "integrated Brier score": ("ibs", "integrated brier"),
+    "time-dependent AUC": ("auc", "dynamic auc", "cumulative dynamic auc"),
 }
 
 
-def scores_of(is_regression: bool) -> tuple[Score, ...]:
+SURVIVAL_SCORES = (
+    Score("concordance", _concordance(False), low=0.0, high=1.0),
+    Score("Uno's concordance", _concordance(True), low=0.0, high=1.0, most_parts=_FEW_PARTS),
+    Score("integrated Brier score", _integrated_brier, low=0.0, is_loss=True, probabilities=True),
+    Score("time-dependent AUC", _dynamic_area, low=0.0, high=1.0, most_parts=_FEW_PARTS),
+)
+_SCORES = {
+    CLASSIFICATION: CLASSIFICATION_SCORES,
+    REGRESSION: REGRESSION_SCORES,
+    SURVIVAL: SURVIVAL_SCORES,
+}
+
+
+def scores_of(task: str) -> tuple[Score, ...]:
     """Return the scores of a task; the first is the default one."""
-    return REGRESSION_SCORES if is_regression else CLASSIFICATION_SCORES
+    return _SCORES[task]
 
 
-def score_named(name: str | None, is_regression: bool) -> Score:
+def score_named(name: str | None, task: str) -> Score:
     """Return a score by its name, or by the name of a scorer of scikit-learn.
 
     Parameters
     ----------
     name : str or None
         None for the default score.
-    is_regression : bool
+    task : {"classification", "regression", "survival"}
 
     Raises
     ------
     TableError
-        If the name is unknown, or the score is for the other task.
+        If the name is unknown, or the score is for another task.
     """
-    known = scores_of(is_regression)
+    known = scores_of(task)
     if name is None:
         return known[0]
     wanted = plain_name(name)
     for score in known:
         if wanted in {plain_name(one) for one in (score.name, *_ALIASES.get(score.name, ()))}:
             return score
-    if name in get_scorer_names():
+    if name in get_scorer_names() and task != SURVIVAL:
         return _of_scorer(name)
-    other = [s.name for s in scores_of(not is_regression)]
+    other = [s.name for own in _SCORES.values() for s in own]
     names = [score.name for score in known]
-    if wanted in {plain_name(one) for one in other}:
-        task = "regression" if is_regression else "classification"
+    if wanted in {plain_name(one) for one in other} or name in get_scorer_names():
         raise TableError(f"--score {name} is not a score of {task}; use one of {', '.join(names)}")
     hint = suggestion(name, [*get_scorer_names(), *names]) or f"; use one of {', '.join(names)}"
     raise TableError(f"unknown score {name!r}{hint}")

@@ -68,8 +68,8 @@ class Settings:
     ----------
     files : tuple of str
         Paths, or the name of a data set.
-    on, target, groups, cohort, views, kinds, task, positive, na, delimiter, covariates, \
-    covariates_as, gene_sets, gene_sets_size, gene_sets_rest
+    on, target, time, event, groups, cohort, views, kinds, task, positive, na, delimiter, \
+    covariates, covariates_as, gene_sets, gene_sets_size, gene_sets_rest
         As for :func:`lokl.tables.read_table`.
     leave_one_group_out : str or None
         Column of groups, each of which is held out in turn.
@@ -83,7 +83,8 @@ class Settings:
     goal : {"explain", "accuracy", "simple"}
         Which candidate is chosen; see :attr:`Results.chosen`.
     score : str or None
-        Name of the score by which candidates are compared; accuracy or R squared if not given.
+        Name of the score by which candidates are compared; accuracy, R squared or concordance if
+        not given.
     permutations : int
         Permutations of the target on which the chosen candidate is fitted for a p-value.
 
@@ -111,6 +112,8 @@ class Settings:
     files: tuple[str, ...]
     on: str | None = None
     target: str | None = None
+    time: str | None = None
+    event: str | None = None
     groups: str | None = None
     cohort: str | None = None
     leave_one_group_out: str | None = None
@@ -150,7 +153,9 @@ class Settings:
         options["groups"] = self.groups or self.leave_one_group_out
         table = read_table(self.files, **options)
         if table.target is None:
-            raise TableError("no target; name the column to predict with --target")
+            raise TableError(
+                "no target; name the column to predict with --target, or --time and --event"
+            )
         return table
 
     def read_cohorts(self) -> tuple[Table, Table | None]:
@@ -168,7 +173,8 @@ class Settings:
             on=self.on,
             na=self.na,
             delimiter=self.delimiter,
-            target=self.target,
+            target=self.time or self.target,
+            event=self.event,
         )
         known = None if cohort.target is None else cohort.target.notna().to_numpy()
         if known is None or not known.any():
@@ -237,7 +243,7 @@ class Settings:
 # Settings that may change in a folder: they only concern what is made of the fits.
 _AFTER_FITS = {"goal", "score", "permutations"}
 # Settings that may name a file and a column, and settings of the data that `read_table` lacks.
-_COLUMNS = ("target", "groups", "cohort", "leave_one_group_out")
+_COLUMNS = ("target", "time", "event", "groups", "cohort", "leave_one_group_out")
 _NOT_READ = ("leave_one_group_out", "test")
 # Sections of the file, and the settings in each.
 _COMPARISON = ("folds", "repeats", "methods", "seed", "goal", "score", "permutations")

@@ -7,19 +7,32 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
-from lokl import methods
+from lokl import methods, survival_target
 from lokl._methods import METHODS, Method
 from lokl._text import plain_name, suggestion
 from lokl._warnings import capture_warnings
 from lokl.explain import PredictionSets
 from lokl.kernels import RBF, Kernel, Laplacian, per_view, standard
 from lokl.search import CalibratedMKLClassifier, KernelSearchCV, calibrated
-from lokl.search.auto import AutoMKLClassifier, AutoMKLRegressor
+from lokl.search.auto import AutoMKLClassifier, AutoMKLRegressor, AutoMKLSurvival
 from lokl.search.columns import ColumnScaler
 from lokl.search.cross_validation import make_folds
-from lokl.tables.preparation import REGRESSION, TablePreparation, categories_of, positions_of
+from lokl.tables.preparation import (
+    REGRESSION,
+    SURVIVAL,
+    TablePreparation,
+    categories_of,
+    positions_of,
+)
 from lokl.tables.sources import TableError
-from lokl.tables.table import Table
+from lokl.tables.table import CLASSIFICATION, Table
+
+# Estimator that chooses everything for each task.
+_AUTOMATIC: dict[str, Any] = {
+    CLASSIFICATION: AutoMKLClassifier,
+    REGRESSION: AutoMKLRegressor,
+    SURVIVAL: AutoMKLSurvival,
+}
 
 # Methods of gene sets: the one that chooses the cost, and the one that selects sets.
 _MIX, _SPARSE = "UniformMKL", "SimpleMKL"
@@ -63,6 +76,8 @@ def learn(
         A :class:`TablePreparation`, a scaler and an estimator, calibrated if it has no
         probabilities of its own. It takes data frames like the table's.
     """
+    if sets and table.task == SURVIVAL:
+        raise TableError("prediction sets do not exist for survival; leave out --sets")
     preparation, y = preparation_for(table), target_of(table)
     if table.gene_sets:
         return learn_gene_sets(
@@ -72,18 +87,18 @@ def learn(
         )  # fmt: skip
     if method is None:
         places = places_in(preparation) if len(table.views) > 1 else None
-        auto = automatic_for(places, table.is_regression, seed, time_limit)
+        auto = automatic_for(places, table.task, seed, time_limit)
         auto.set_params(n_jobs=n_jobs)
         auto = PredictionSets(auto) if sets else auto
         model = Pipeline([("preparation", preparation), ("model", auto)])
         return model.fit(table.frame, y, model__groups=groups_of(table))
-    kind = estimator_class(method, table.is_regression)
+    kind = estimator_class(method, table.task)
     X = preparation.fit_transform(table.frame, y)
     views = preparation.prepared_views_
     # The kernels set their own widths, and gates expect columns of unit variance.
     scale = ColumnScaler(list(views.values()), unit=False)
     X = scale.fit_transform(X)
-    is_vote = kind is methods.TrustedVoteClassifier
+    is_vote = kind in (methods.TrustedVoteClassifier, methods.TrustedVoteSurvival)
     kernel: Kernel = Laplacian("median") if is_vote else RBF()
     kernels = per_view(kernel, views) if len(views) > 1 else standard()
     model = kind(kernels, C=C, random_state=seed, n_jobs=n_jobs)
@@ -140,7 +155,7 @@ def learn_gene_sets(
     model : Pipeline
         As from :func:`learn`.
     """
-    is_regression = preparation.task == REGRESSION
+    task = preparation.task
     X = preparation.fit_transform(frame, y)
     scale = ColumnScaler(list(preparation.prepared_views_.values()), unit=False)
     X = scale.fit_transform(X)
@@ -149,11 +164,11 @@ def learn_gene_sets(
         name: RBF("median").on([place[c] for c in columns]) for name, columns in gene_sets.items()
     }
     if C is None:
-        mix = estimator_class(_MIX, is_regression)(kernels)
-        unit = float(np.std(y)) if is_regression else 1.0
+        mix = estimator_class(_MIX, task)(kernels)
+        unit = float(np.std(y)) if task == REGRESSION else 1.0
         grid = {"C": [unit * 2.0**power for power in _COSTS]}
         folds = make_folds(
-            _FOLDS, np.asarray(y), classification=not is_regression, groups=groups,
+            _FOLDS, strata_of(y, task), classification=task != REGRESSION, groups=groups,
             rng=np.random.RandomState(seed),
         )  # fmt: skip
         search_class: Any = KernelSearchCV
@@ -161,7 +176,7 @@ def learn_gene_sets(
         # Its warnings are about a grid that is not the user's.
         capture_warnings(search.fit, X, y)
         C = float(search.best_params_["C"])
-    kind = estimator_class(method or _SPARSE, is_regression)
+    kind = estimator_class(method or _SPARSE, task)
     model = kind(kernels, C=C, random_state=seed, n_jobs=n_jobs)
     model = _with_probabilities(model, X, y, groups, sets)
     return Pipeline([("preparation", preparation), ("scale", scale), ("model", model)])
@@ -171,6 +186,7 @@ def preparation_for(table: Table) -> TablePreparation:
     """Return the preparation of a table, not fitted, with the categories of all samples."""
     name = None if table.target is None else str(table.target.name)
     categories = categories_of(table.frame, table.kinds)
+    event = None if table.event is None else str(table.event.name)
     return TablePreparation(
         table.views,
         table.kinds,
@@ -180,6 +196,7 @@ def preparation_for(table: Table) -> TablePreparation:
         table.positive,
         categories,
         list(table.covariates) or None,
+        event,
     )
 
 
@@ -189,10 +206,17 @@ def places_in(preparation: TablePreparation) -> dict[str, list[int]]:
 
 
 def target_of(table: Table) -> Any:
-    """Return the target as an array of shape (n_samples,)."""
+    """Return the target as an array of shape (n_samples,); events and times for survival."""
     if table.target is None:
         raise TableError("no target; name the column to predict with --target")
+    if table.task == SURVIVAL:
+        return survival_target(table.event.to_numpy(dtype=bool), table.target.to_numpy())
     return table.target.to_numpy()
+
+
+def strata_of(y: Any, task: str | None) -> Any:
+    """Return the classes, events or values of a target, by which samples are divided."""
+    return np.asarray(y["event"] if task == SURVIVAL else y)
 
 
 def groups_of(table: Table) -> Any:
@@ -202,7 +226,7 @@ def groups_of(table: Table) -> Any:
 
 def automatic_for(
     places: Mapping[str, Sequence[int]] | None,
-    is_regression: bool,
+    task: str | None,
     seed: int,
     time_limit: float | None = None,
 ) -> Any:
@@ -212,46 +236,49 @@ def automatic_for(
     ----------
     places : mapping of str to sequence of int
         Encoded columns of each view; None for one view of all columns.
-    is_regression : bool
+    task : {"classification", "regression", "survival"} or None
+        None is classification.
     seed : int
     time_limit : float, optional
         Seconds for the search.
 
     Returns
     -------
-    model : AutoMKLClassifier or AutoMKLRegressor
+    model : AutoMKLClassifier, AutoMKLRegressor or AutoMKLSurvival
         Not fitted.
     """
-    kind: Any = AutoMKLRegressor if is_regression else AutoMKLClassifier
-    return kind(
+    return _AUTOMATIC[task or CLASSIFICATION](
         None if places is None else dict(places),
         time_limit=time_limit,
         random_state=seed,
     )
 
 
-def estimator_class(method: str, is_regression: bool) -> Any:
+def estimator_class(method: str, task: str | None) -> Any:
     """Return the class of a method by any of its names.
 
     Parameters
     ----------
     method : str
         Such as "trusted vote", "TrustedVote" or "TrustedVoteClassifier".
-    is_regression : bool
-        Whether the regressor is wanted.
+    task : {"classification", "regression", "survival"}
 
     Raises
     ------
     TableError
-        The method is unknown, or has no regressor.
+        The method is unknown, or is not for the task.
     """
+
+    def name_of(method: Method) -> str | None:
+        names = {REGRESSION: method.regressor, SURVIVAL: method.survival}
+        return names.get(task or CLASSIFICATION, method.classifier)
+
     spec = method_named(method)
-    if not is_regression:
-        return getattr(methods, spec.classifier)
-    if spec.regressor is None:
-        able = ", ".join(other.name for other in METHODS if other.regressor)
-        raise TableError(f"{spec.name} predicts classes only; for regression use one of {able}")
-    return getattr(methods, spec.regressor)
+    name = name_of(spec)
+    if name is None:
+        able = ", ".join(other.name for other in METHODS if name_of(other))
+        raise TableError(f"{spec.name} is not for {task}; use one of {able}")
+    return getattr(methods, name)
 
 
 def method_named(name: str) -> Method:

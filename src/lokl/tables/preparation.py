@@ -14,7 +14,7 @@ from lokl.search.columns import ColumnEncoder, frequent_categories
 from lokl.tables.adjustment import CovariateAdjustment
 from lokl.tables.sources import CATEGORICAL, NUMERIC, TableError
 
-REGRESSION = "regression"
+REGRESSION, SURVIVAL = "regression", "survival"
 
 
 def schema_of(model: Any) -> "TablePreparation":
@@ -62,7 +62,7 @@ class TablePreparation(TransformerMixin, BaseEstimator, auto_wrap_output_keys=No
         Name of the column of ids, stored for reading tables of new samples.
     target : str or None, default=None
         Name of the target, stored likewise.
-    task : {"classification", "regression"} or None, default=None
+    task : {"classification", "regression", "survival"} or None, default=None
     positive : str or None, default=None
         Class of the target that is compared with all others, stored likewise.
     categories : mapping of str to list of str, or None, default=None
@@ -71,6 +71,8 @@ class TablePreparation(TransformerMixin, BaseEstimator, auto_wrap_output_keys=No
     covariates : list of str or None, default=None
         Columns whose linear effect is removed from the encoded columns of the views; see
         :class:`CovariateAdjustment`. They are in `kinds`, but in no view.
+    event : str or None, default=None
+        Name of the column of events, if the target is a time, stored likewise.
 
     Attributes
     ----------
@@ -84,7 +86,8 @@ class TablePreparation(TransformerMixin, BaseEstimator, auto_wrap_output_keys=No
     covariate_encoder_ : ColumnEncoder or None
     adjustment_ : CovariateAdjustment or None
     prior_ : dict of class to float, float or None
-        Share of each class, or mean of a regression target, if a target was given.
+        Share of each class, or mean of a regression target, if a target was given; None for
+        survival.
     row_hashes_ : array of uint64 of shape (n_samples, n_views)
         Hashes of the training rows by view, from which :meth:`learned_from` recognises them.
     n_features_in_ : int
@@ -120,6 +123,7 @@ class TablePreparation(TransformerMixin, BaseEstimator, auto_wrap_output_keys=No
         positive: str | None = None,
         categories: Mapping[str, Sequence[str]] | None = None,
         covariates: Sequence[str] | None = None,
+        event: str | None = None,
     ):
         self.views = views
         self.kinds = kinds
@@ -129,6 +133,7 @@ class TablePreparation(TransformerMixin, BaseEstimator, auto_wrap_output_keys=No
         self.positive = positive
         self.categories = categories
         self.covariates = covariates
+        self.event = event
 
     def fit(self, X: Any, y: Any = None) -> "TablePreparation":
         """Learn the categories, unless they are given, and the effect of covariates.
@@ -291,7 +296,9 @@ def _as_text(values: Any) -> Any:
 
 
 def _prior(y: Array, task: str | None) -> Any:
-    """Return the share of each class, or the mean of a regression target."""
+    """Return the share of each class, the mean of a regression target, or None for survival."""
+    if task == SURVIVAL:
+        return None
     if task == REGRESSION:
         return float(np.mean(y))
     labels, counts = np.unique(y, return_counts=True)

@@ -15,7 +15,7 @@ from lokl.datasets.readers import split_sheet
 from lokl.kernels.gene_sets import match_sets, read_gmt
 from lokl.search.columns import MAX_CATEGORIES
 from lokl.tables.join import about_isolated_ids, disambiguate_columns, outer_join, with_ids
-from lokl.tables.preparation import REGRESSION, TablePreparation
+from lokl.tables.preparation import REGRESSION, SURVIVAL, TablePreparation
 from lokl.tables.sources import (
     CATEGORICAL,
     NUMERIC,
@@ -28,6 +28,7 @@ from lokl.tables.sources import (
 CLASSIFICATION = "classification"
 # Option that is named in errors about covariates.
 _COVARIATE = "--covariates"
+# Survival has options of its own.
 TASKS = (CLASSIFICATION, REGRESSION)
 # A target of integers with more distinct values is a regression target.
 _MAX_CLASSES = 20
@@ -38,6 +39,9 @@ _TEST = ("test", "yes", "true", "1")
 # What is done with covariates, and the name of their view.
 ADJUST, AS_VIEW = "adjust", "view"
 COVARIATES = "covariates"
+# Words for an observed event, and for a censored sample, up to the first colon.
+_EVENT = ("1", "true", "yes", "event", "dead", "died", "deceased", "death")
+_CENSORED = ("0", "false", "no", "censored", "alive", "living")
 
 
 class TableSize(NamedTuple):
@@ -61,8 +65,10 @@ class Table:
     kinds : dict of str to {"numeric", "categorical"}
         Kind of each column.
     target : series or None
-        Values to predict.
-    task : {"classification", "regression"} or None
+        Values to predict; times for survival.
+    task : {"classification", "regression", "survival"} or None
+    event : series or None
+        Whether the event was observed at the time of each sample, for survival.
     groups : series or None
         Samples of one group stay together in cross-validation.
     cohort : series or None
@@ -113,6 +119,7 @@ class Table:
     positive: str | None = None
     files: dict[str, TableSize] = field(default_factory=dict)
     gene_sets: dict[str, list[str]] = field(default_factory=dict)
+    event: Any = None
 
     @cached_property
     def ids(self) -> list[str]:
@@ -134,7 +141,8 @@ class Table:
 
     def take(self, rows: Any) -> "Table":
         """Return a table of some of the samples; `rows` is an array of bool."""
-        columns = {name: getattr(self, name) for name in ("target", "groups", "cohort")}
+        names = ("target", "event", "groups", "cohort")
+        columns = {name: getattr(self, name) for name in names}
         taken: dict[str, Any] = {
             n: None if own is None else own[rows] for n, own in columns.items()
         }
@@ -155,6 +163,12 @@ class Table:
 
     def _describe_target(self) -> str:
         known = self.target.dropna()
+        if self.task == SURVIVAL:
+            n_events = int(self.event.eq(True).sum())
+            return (
+                f"times from {known.min():g} to {known.max():g}, {n_events} events "
+                f"({self.event.name}), {len(known) - n_events} censored"
+            )
         if self.is_regression:
             return f"numbers from {known.min():g} to {known.max():g}"
         # Integers became floats where the class of a sample is unknown.
@@ -180,6 +194,8 @@ def read_table(
     gene_sets: str | None = None,
     gene_sets_size: int = MIN_SET,
     gene_sets_rest: str | None = None,
+    time: str | None = None,
+    event: str | None = None,
 ) -> Table:
     r"""Read files as one table of training samples.
 
@@ -222,6 +238,9 @@ def read_table(
         Sets with fewer columns are left out.
     gene_sets_rest : str, optional
         Name of a further set, of all numeric columns that are in no set.
+    time, event : str, optional
+        Columns of survival data, or ``FILE:COLUMN``, instead of a target: the time of the event or
+        of the last observation, and whether the event was observed.
 
     Returns
     -------
@@ -253,11 +272,13 @@ def read_table(
     >>> table.target.tolist()
     ['no', 'yes', 'no']
     """
+    _check_outcome(time, event, {"--target": target, "--task": task, "--positive": positive})
     options = {"na": na, "delimiter": delimiter, "text_columns": [on] if on else []}
     read = _read_files(sources, options)
-    own_target = read[0].target if len(read) == 1 else None
+    own_target = read[0].target if len(read) == 1 and time is None else None
     wanted = {"--target": target or own_target, "--groups": groups, "--test-column": cohort}
     wanted |= {f"{_COVARIATE} {column}": column for column in covariates}
+    wanted |= {"--time": time, "--event": event}
     files, taken, owners = _take_columns(wanted, read, on, options)
     isolated = about_isolated_ids(files) if on is not None else ""
     if isolated:
@@ -280,6 +301,8 @@ def read_table(
         table = replace(table, groups=taken["--groups"].reindex(table.frame.index))
     if "--test-column" in taken:
         table = replace(table, cohort=_is_test(taken["--test-column"].reindex(table.frame.index)))
+    if time is not None:
+        return _with_outcome(table, taken["--time"], taken["--event"])
     if "--target" not in taken:
         return table
     return _with_target(table, taken["--target"], task, positive)
@@ -293,6 +316,7 @@ def read_new(
     na: Sequence[str] | None = (),
     delimiter: str = "",
     target: str | None = None,
+    event: str | None = None,
 ) -> Table:
     """Read files of new samples; columns are matched by their names in training.
 
@@ -308,7 +332,9 @@ def read_new(
         As for :func:`read_table`.
     target : str, optional
         Column of the known target, or ``FILE:COLUMN``; by default the one of training, if a file
-        has it.
+        has it. The column of times for survival.
+    event : str, optional
+        Column of known events, likewise.
 
     Returns
     -------
@@ -322,9 +348,8 @@ def read_new(
     if on is None and schema.on is not None:
         everywhere = all(schema.on in source.frame.columns for source in read)
         on = schema.on if everywhere or len(read) > 1 else None
-    has_target = any(schema.target in source.frame.columns for source in read)
-    wanted = {"--target": target or (schema.target if has_target else None)}
-    files, taken, _ = _take_columns(wanted, read, on, options)
+    outcome = _known_outcome(read, schema, target, event)
+    files, taken, _ = _take_columns(outcome, read, on, options)
     selected = [_select(source, schema) for source in files[: len(read)]]
     # Samples are those of files and sheets with columns of the model.
     covariates = set(schema.covariates or ())
@@ -341,15 +366,11 @@ def read_new(
         columns = shorten_list(list(schema.kinds))
         raise TableError(f"{read[0].label} has none of the columns of the model: {columns}")
     notes = _remarks(read)
-    ignored = [name for _, others in selected for name in others if name != schema.target]
+    own = (schema.target, schema.event)
+    ignored = [name for _, others in selected for name in others if name not in own]
     if ignored:
         notes.append(f"not used by the model, ignored: {shorten_list(ignored)}")
-    values = taken.get("--target")
-    if values is not None:
-        values = _finite(values.dropna().infer_objects())
-        if schema.task != REGRESSION:
-            values = _merged(_as_classes(values), schema.merged_class())
-        values = values.reindex(frame.index)
+    values, events = _known_values(taken, schema, frame.index)
     views = {view: list(names) for view, names in schema.views.items()}
     return Table(
         frame,
@@ -364,7 +385,33 @@ def read_new(
             source.label: _size(source.frame, own)
             for source, (own, _) in zip(files, selected, strict=False)
         },
+        event=events,
     )
+
+
+def _known_outcome(
+    read: Sequence[TableSource], schema: TablePreparation, target: str | None, event: str | None
+) -> dict[str, str | None]:
+    """Return the columns of the target of new samples by option; empty if it is unknown."""
+    outcome = {"--target": target or schema.target}
+    if schema.task == SURVIVAL:
+        outcome = {"--time": target or schema.target, "--event": event or schema.event}
+    names = {column for source in read for column in source.frame.columns}
+    is_known = target is not None or names.issuperset(outcome.values())
+    return outcome if is_known else {}
+
+
+def _known_values(taken: Mapping[str, Any], schema: TablePreparation, index: Any) -> Any:
+    """Return the target of new samples, and the events of survival; None if they are unknown."""
+    if "--time" in taken:
+        return _outcome(taken["--time"], taken["--event"], index)
+    values = taken.get("--target")
+    if values is not None:
+        values = _finite(values.dropna().infer_objects())
+        if schema.task != REGRESSION:
+            values = _merged(_as_classes(values), schema.merged_class())
+        values = values.reindex(index)
+    return values, None
 
 
 def _select(source: TableSource, schema: TablePreparation) -> tuple[Any, list[str]]:
@@ -778,6 +825,99 @@ def _finite(values: Any) -> Any:
             "the cell empty"
         )
     return values
+
+
+def _check_outcome(time: str | None, event: str | None, others: Mapping[str, str | None]) -> None:
+    """Raise if only one column of survival data is named, or options of other targets."""
+    if (time is None) != (event is None):
+        given, other = ("--time", "--event") if event is None else ("--event", "--time")
+        raise TableError(
+            f"{given} {time or event} needs {other}: --time names the column of times, --event the "
+            "column with 1 for an observed event and 0 for a censored sample"
+        )
+    if time is None:
+        return
+    if time == event:
+        raise TableError(f"--time and --event both name {time}; they are two columns")
+    for option, value in others.items():
+        if value is not None:
+            raise TableError(f"{option} {value} does not go with --time and --event; leave it out")
+
+
+def _with_outcome(table: Table, times: Any, events: Any) -> Table:
+    """Return the samples whose time and event are known.
+
+    Parameters
+    ----------
+    table : Table
+    times, events : series
+        By id; they may have other ids, and missing values.
+    """
+    times, events = _outcome(times, events, table.frame.index)
+    usable = times.notna() & events.notna() & table.frame.notna().any(axis=1)
+    if not usable.any():
+        raise TableError(
+            f"no row has values, a time in {times.name} and an event in {events.name}; see --time "
+            "and --event"
+        )
+    n_unusable = int((~usable).sum())
+    notes = [f"left out {n_unusable} samples without time, event or values"] * bool(n_unusable)
+    times, events = times[usable], events[usable].astype(bool)
+    if not events.any():
+        raise TableError(
+            f"--event {events.name}: all {len(events)} samples are censored; some need 1, an "
+            "observed event"
+        )
+    if not times[events].min() < times.max():
+        raise TableError(
+            f"--time {times.name}: no sample was observed longer than another one until its event, "
+            "so that there is no order to learn"
+        )
+    return replace(
+        table,
+        frame=table.frame[usable],
+        groups=None if table.groups is None else table.groups[usable],
+        cohort=None if table.cohort is None else table.cohort[usable],
+        target=times,
+        event=events,
+        task=SURVIVAL,
+        notes=(*table.notes, *notes),
+    )
+
+
+def _outcome(times: Any, events: Any, index: Any) -> tuple[Any, Any]:
+    """Return times as floats and events as True or False of the samples with some ids.
+
+    Missing values stay missing; other values raise a `TableError` that names the sample.
+    """
+    times, events = times.reindex(index), events.reindex(index)
+    for row, value in times.dropna().items():
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise TableError(
+                f"--time {times.name}, sample {row}: {value!r} is not a number; leave the cell "
+                "empty, or pass --na"
+            ) from None
+        if not 0 < number < np.inf:
+            raise TableError(
+                f"--time {times.name}, sample {row}: {number:g} is not a positive time; remove the "
+                "sample, or give it a small positive time if the event was at the beginning"
+            )
+    known = dict.fromkeys(_EVENT, True) | dict.fromkeys(_CENSORED, False)
+    words = events.dropna().map(_event_word)
+    unknown = words[~words.isin(list(known))]
+    if len(unknown):
+        raise TableError(
+            f"--event {events.name}, sample {unknown.index[0]}: {events[unknown.index[0]]!r} is "
+            "neither an event nor a censored sample; write 1 for an observed event and 0 otherwise"
+        )
+    return times.astype(float), words.map(known).reindex(index)
+
+
+def _event_word(value: Any) -> str:
+    """Return a value of a column of events as a lower-case word; ``1:DECEASED`` becomes 1."""
+    return str(value).partition(":")[0].strip().lower().removesuffix(".0")
 
 
 def _is_test(values: Any) -> Any:
