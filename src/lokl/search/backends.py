@@ -171,7 +171,7 @@ class WarmStartBackend(FitBackend):
 
     def supports(self, task: SearchTask, candidate: int) -> bool:
         return set(task.fit_params) <= {"sample_weight"} and isinstance(
-            task.configured(candidate), KernelEstimator
+            task.model(candidate), KernelEstimator
         )
 
     def groups(self, task: SearchTask, candidates: list[int]) -> list[list[int]]:
@@ -376,7 +376,7 @@ class PipelineBackend(FitBackend):
         return (
             isinstance(pipeline, Pipeline)
             and len(pipeline.steps) > 1
-            and isinstance(task.configured(candidate)[-1], KernelEstimator)
+            and isinstance(task.model(candidate)[-1], KernelEstimator)
             and all(name.endswith("__sample_weight") for name in task.fit_params)
             and not get_config()["enable_metadata_routing"]
             and uses_predictions_only(task.scorers)
@@ -490,7 +490,7 @@ def _last_step_task(task: SearchTask, candidate: int) -> SearchTask:
 
     return replace(
         task,
-        estimator=task.configured(candidate)[-1],
+        estimator=task.model(candidate)[-1],
         candidates=[of_last_step(params) for params in task.candidates],
         fit_params=of_last_step(task.fit_params),
         # The folds run in parallel instead.

@@ -122,12 +122,11 @@ class SharedGramBackend(WarmStartBackend):
         self._pool = GramPool()
         # Number of groups that share the memory.
         self._n_concurrent = 1
-        # By task, as long as it lives: estimators by candidate, and encoded targets (see _Fold).
-        self._models: MutableMapping[SearchTask, dict[int, Any]] = WeakKeyDictionary()
+        # Encoded targets (see _Fold) by task, as long as it lives.
         self._encoded: MutableMapping[SearchTask, dict[Any, Any]] = WeakKeyDictionary()
 
     def supports(self, task: SearchTask, candidate: int) -> bool:
-        model = self._model(task, candidate)
+        model = task.model(candidate)
         method = method_of(model)
         return (
             method is not None
@@ -146,7 +145,7 @@ class SharedGramBackend(WarmStartBackend):
             return 1
         self._pool.release(grams)
         needed = sum({id(gram): gram.megabytes for gram in grams}.values())
-        n_fitting = int(_megabytes(task, self._model(task, candidates[0])) // needed)
+        n_fitting = int(_megabytes(task, task.model(candidates[0])) // needed)
         self._n_concurrent = max(1, min(threads_for(task.n_jobs), n_fitting))
         return self._n_concurrent
 
@@ -177,24 +176,17 @@ class SharedGramBackend(WarmStartBackend):
 
     def _prepare(self, task: SearchTask, candidates: list[int]) -> tuple[Any, list[GatedGram]]:
         """Return the validated data of a group, and the matrix of each fold, not yet computed."""
-        model = self._model(task, candidates[0])
+        model = task.model(candidates[0])
         data = copy(model)._validate(task.X, task.y, task.fit_params.get("sample_weight"))
         kernels = bind_by_fold(data, [train for train, _ in task.splits])
         megabytes = _megabytes(task, model) / self._n_concurrent
         return data, self._pool.by_fold(data, kernels, megabytes)
 
-    def _model(self, task: SearchTask, candidate: int) -> Any:
-        """Return a configured estimator, which must not be modified."""
-        models = self._models.setdefault(task, {})
-        if candidate not in models:
-            models[candidate] = task.configured(candidate)
-        return models[candidate]
-
     def _fit(
         self, task: SearchTask, candidate: int, folds: "Sequence[_Fold]", threads: int
     ) -> list[FoldResult]:
         try:
-            model = self._model(task, candidate)
+            model = task.model(candidate)
             # Settings of this candidate alone, such as its cost.
             model._check()
             if not all(fold.gram.fits for fold in folds):

@@ -140,8 +140,25 @@ class SearchTask:
     n_jobs: int | None = None
     memory: float = 1.0  # fraction of the estimator's memory that all of its fits may use together
 
+    # Configured estimators with what they were made of; tasks on other samples share them.
+    _models: dict[tuple[int, int], tuple[Any, Any, Any]] = field(default_factory=dict)
+
+    def model(self, candidate: int) -> Any:
+        """Return the unfitted estimator of a candidate, which callers must not modify.
+
+        Copying an estimator with its kernels takes as long as a fit of a hundred samples.
+        """
+        made_of = self.estimator, self.candidates[candidate]
+        key = id(made_of[0]), id(made_of[1])
+        *known, model = self._models.get(key, (None, None, None))
+        # Another process, or later objects, may have the same identities.
+        if not all(one is other for one, other in zip(known, made_of, strict=True)):
+            model = self.configured(candidate)
+            self._models[key] = (*made_of, model)
+        return model
+
     def configured(self, candidate: int) -> Any:
-        """Return an unfitted estimator with the parameters of a candidate."""
+        """Return a new unfitted estimator with the parameters of a candidate."""
         # Parameters may be estimators themselves, which fits must not share.
         parameters = clone(self.candidates[candidate], safe=False)
         return clone(self.estimator).set_params(**parameters)
