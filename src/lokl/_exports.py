@@ -9,10 +9,13 @@ from typing import Any
 
 # Extra of lokl that installs each optional package.
 _EXTRAS = {
+    "anndata": "omics",
     "cloudpickle": "dask",
     "dask": "dask",
+    "h5py": "omics",
     "jinja2": "report",
     "matplotlib": "plot",
+    "mudata": "omics",
     "openpyxl": "excel",
     "pandas": "data",
     "pooch": "data",

@@ -1,6 +1,7 @@
 """Commands about one model: ``lokl fit``, ``predict``, ``explain`` and ``info``."""
 
 import shlex
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -144,12 +145,22 @@ def _read_samples(model: Path, data: list[str], given: dict[str, Any]) -> tuple[
 @takes(
     **PREDICTION,
     coverage=option(float, "Coverage of the prediction sets of `lokl fit --sets`, such as 0.9."),
+    output=output_path("Copy of the .h5ad or .h5mu file in DATA, with the predictions."),
     as_json=AS_JSON,
 )
 def predict(
-    model: Path, data: list[str], *, coverage: float | None, as_json: bool, **given: Any
+    model: Path,
+    data: list[str],
+    *,
+    coverage: float | None,
+    output: Path | None,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Predict samples of tables, as CSV on standard output.
+
+    With --output, predictions are written to a copy of a container instead: obs has predictions,
+    probabilities and states, obsm has trust or weights, and contributions, of all views.
 
     Columns: id, prediction, probability of each class, prediction set or limits of the interval of
     a model with --sets and, for several views, trust (trusted vote) or weight of each view,
@@ -160,9 +171,14 @@ def predict(
     with one_line_errors():
         from lokl._text import csv_text
 
+        if output is not None:
+            _check_container(data, output, as_json)
         fitted, table = _read_samples(model, data, given)
         if coverage is not None:
             _check_coverage(coverage, fitted, model)
+        if output is not None:
+            _write_predictions(fitted, table, coverage, Path(data[0]), output)
+            return
         columns = {"id": table.ids, **_predictions(fitted, table, coverage)}
     rows = list(zip(*columns.values(), strict=True))
     if as_json:
@@ -198,6 +214,48 @@ def _predictions(fitted: Any, table: Any, coverage: float | None) -> dict[str, l
             values = part.get(name, np.full(len(part["prediction"]), np.nan))
             columns[name] += values.tolist()
     return columns
+
+
+def _check_container(data: list[str], output: Path, as_json: bool) -> None:
+    """Exit unless predictions can be written to a copy of the only file."""
+    from lokl._files import check_writable
+    from lokl.datasets.readers import Container, split_sheet
+
+    ending = output.suffix.lower()
+    if not Container.has_ending(output):
+        stop(f"--output {output}: write to a .h5ad or .h5mu file, or leave it out for CSV", 2)
+    if as_json:
+        stop("pass --output or --json, not both", 2)
+    if len(data) != 1 or split_sheet(data[0])[0].suffix.lower() != ending:
+        stop(f"--output {output} needs one {ending} file of samples, got {', '.join(data)}", 2)
+    check_writable(output)
+
+
+def _write_predictions(
+    fitted: Any, table: Any, coverage: float | None, source: Path, output: Path
+) -> None:
+    """Write a copy of a container with the predictions of its samples.
+
+    Parameters
+    ----------
+    fitted : fitted model
+    table : Table
+    coverage : float or None
+        Of prediction sets.
+    source, output : Path
+        Files of the container and of the copy.
+    """
+    from lokl.datasets.readers import read_container, write_container
+    from lokl.explain import explain
+
+    container = read_container(source)
+    found = explain(fitted, table.frame, ids=table.ids, coverage=coverage)
+    with warnings.catch_warnings():
+        # About future versions of the libraries.
+        warnings.simplefilter("ignore")
+        found.write_to(container)
+    write_container(container, output)
+    typer.echo(str(output))
 
 
 def _check_coverage(coverage: float, fitted: Any, model: Path) -> None:

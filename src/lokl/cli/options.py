@@ -167,8 +167,9 @@ def takes(**declared: Parameter) -> Callable[[Command], Command]:
 
 DATA = argument(
     list[str],
-    "CSV, TSV, LIBSVM text (also .gz, .bz2), Excel, Parquet, Feather, .npz, or a data set's name. "
-    "Several files, or sheets of a workbook, are several views; BOOK.xlsx:SHEET is one of them.",
+    "CSV, TSV, LIBSVM text (also .gz, .bz2), Excel, Parquet, Feather, .npz, .h5ad, .h5mu, or the "
+    "name of a data set. Several files, or sheets of a workbook, are several views; "
+    "BOOK.xlsx:SHEET is one of them.",
 )
 ON = option(str, "Column of ids, in every file; ids missing from a file lack that view.")
 NA = option(list[str], "Another word for a missing value, besides the empty cell, NA and NaN.")

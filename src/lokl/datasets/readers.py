@@ -63,7 +63,9 @@ _DECIMAL_POINT, _DECIMAL_COMMA = (
     re.compile(rf"\s*[-+]?\d*{s}\d+(e[-+]?\d+)?\s*$", re.I) for s in (r"\.", ",")
 )
 _THOUSANDS = re.compile(r"\s*[-+]?[1-9]\d{0,2}(,\d{3})+\s*$")
-_SHEET = re.compile(r"(.+\.xls[xm]):([^:]+)$", re.IGNORECASE)
+_SHEET = re.compile(r"(.+\.(?:xls[xm]|h5ad|h5mu)):([^:]+)$", re.IGNORECASE)
+# Table of what is known about the samples of a container: target, groups, covariates.
+OBS = "obs"
 _OPENERS: dict[str, Any] = {"": open, ".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
 COMPRESSED_ENDINGS = tuple(_OPENERS)
 
@@ -256,7 +258,7 @@ class TableFile:
     delimiter : str, optional
         Character between the cells of text; inferred from the ending and the header by default.
     sheet : str, optional
-        Sheet of a workbook; its only one by default.
+        Sheet of a workbook, or table of a container; its only one by default.
 
     Attributes
     ----------
@@ -268,6 +270,8 @@ class TableFile:
         Columns of each view, if the file itself has several.
     remarks : str
         What was inferred about the layout of the file; empty if it is the usual one.
+    is_view : bool, default=True
+        Whether columns of the table are features, unless they are named as target or groups.
     """
 
     path: Path
@@ -281,6 +285,7 @@ class TableFile:
     target: ClassVar[str | None] = None
     views: ClassVar[Mapping[str, list[str]]] = {}
     remarks: ClassVar[str] = ""
+    is_view: bool = True
 
     def __post_init__(self) -> None:
         self.label = as_text(self.label or f"{self.path}{self.sheet and f':{self.sheet}'}")
@@ -642,6 +647,99 @@ def _plain_array(archive: Any, name: str) -> Array:
     return np.asarray(archive[name])
 
 
+class Container(TableFile):
+    """A matrix of an AnnData or MuData file, or its table `obs`; the index has the ids.
+
+    ``file.h5ad`` has the matrix `X`, ``file.h5ad:LAYER`` a layer; ``file.h5mu:MODALITY`` and
+    ``file.h5mu:MODALITY/LAYER`` are those of a modality.
+    """
+
+    format_name = "AnnData"
+
+    @staticmethod
+    def has_ending(path: Path) -> bool:
+        """Return whether a file is a container according to its ending."""
+        return READERS.get(split_endings(path)[1]) is Container
+
+    @property
+    def is_multimodal(self) -> bool:
+        """Whether the file has several modalities."""
+        return split_endings(self.path)[1] == ".h5mu"
+
+    @property
+    def name(self) -> str:
+        """Name of the modality, or of the file."""
+        if self.is_multimodal or self.sheet == OBS:
+            return self.sheet.partition("/")[0]
+        return split_endings(self.path)[0]
+
+    @cached_property
+    def tables(self) -> list[str]:
+        """Names of the modalities, empty for the only matrix; the last table is `obs`."""
+        h5py = need("h5py", "reading AnnData and MuData")
+        try:
+            with h5py.File(self.path) as file:
+                mod = file["mod"] if self.is_multimodal else file["X"]
+                names = mod.attrs.get("mod-order", mod) if self.is_multimodal else [""]
+                names = [str(name) for name in names]
+        except (OSError, KeyError) as reason:
+            raise self.error(f"not an {self.format_name} file ({one_line(reason)})") from reason
+        return [*names, OBS]
+
+    @cached_property
+    def frame(self) -> Any:
+        modality, _, layer = self.sheet.partition("/")
+        if not self.is_multimodal:
+            modality, layer = "", self.sheet
+        tables = self.tables
+        if self.is_multimodal and modality not in tables:
+            hint = suggestion(modality, tables) or f"; there are {', '.join(tables)}"
+            raise self.error(f"no such modality{hint}")
+        with warnings.catch_warnings():
+            # About names that are not unique, which is an error here, and future versions.
+            warnings.simplefilter("ignore")
+            if self.sheet == OBS:
+                return self._about_samples()
+            data = self._read(modality)
+            if layer and layer not in data.layers:
+                known = ", ".join(data.layers) or "no layers"
+                raise self.error(f"no layer {layer}; there are {known}")
+            X = data.layers[layer] if layer else data.X
+        if X is None:
+            raise self.error(f"no matrix X; name a layer: {self.path}:{modality or 'LAYER'}")
+        X = X if is_sparse(X) else np.asarray(X)
+        return dense_frame(
+            self.label, X, list(map(str, data.var_names)), data.obs_names.astype(str)
+        )
+
+    def _read(self, modality: str) -> Any:
+        """Return a modality, or the only one, as AnnData."""
+        try:
+            if self.is_multimodal:
+                return need("mudata", "reading MuData").read_h5ad(self.path, mod=modality)
+            return need("anndata", "reading AnnData").read_h5ad(self.path)
+        except (OSError, KeyError, ValueError) as reason:
+            raise self.error(f"cannot be read ({one_line(reason)})") from reason
+
+    def _about_samples(self) -> Any:
+        """Return the table `obs`, with columns of single modalities that it lacks."""
+        modalities = self.tables[:-1]
+        frames = [self._read(name).obs for name in modalities]
+        if self.is_multimodal:
+            whole = need("mudata", "reading MuData").read_h5mu(self.path, backed=True)
+            frames.insert(0, whole.obs)
+            whole.file.close()
+        frames = [frame.set_axis(frame.index.astype(str), axis=0) for frame in frames]
+        table = frames[0].copy()
+        for frame in frames[1:]:
+            new = [name for name in frame if name not in table]
+            table = table.join(frame[new], how="outer")
+        for name in table:
+            if table[name].dtype.kind not in "biuf":
+                table[name] = table[name].astype(object)
+        return table
+
+
 class LibsvmText(TableFile):
     """Lines of ``label column:value ...``; columns count from 1, or from 0 if a 0 occurs."""
 
@@ -693,6 +791,30 @@ class LibsvmText(TableFile):
         return dense_frame(self.label, bunch.data).assign(label=labels)
 
 
+def read_container(path: Any) -> Any:
+    """Return the AnnData or MuData of a file; a table after the name of the file is ignored."""
+    file = split_sheet(path)[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if split_endings(file)[1] == ".h5mu":
+            return need("mudata", "reading MuData").read_h5mu(file)
+        return need("anndata", "reading AnnData").read_h5ad(file)
+
+
+def write_container(container: Any, path: Path) -> None:
+    """Write AnnData or MuData to a file."""
+    settings = need("anndata", "writing AnnData and MuData").settings
+    with warnings.catch_warnings():
+        # About future versions of the libraries.
+        warnings.simplefilter("ignore")
+        # Text of pandas 3 needs the setting, which anndata before 0.12 does not have.
+        if hasattr(settings, "allow_write_nullable_strings"):
+            with settings.override(allow_write_nullable_strings=True):
+                container.write(path)
+        else:
+            container.write(path)
+
+
 READERS: dict[str, type[TableFile]] = {
     ".csv": DelimitedText,
     ".tsv": DelimitedText,
@@ -701,6 +823,8 @@ READERS: dict[str, type[TableFile]] = {
     ".xlsx": ExcelSheet,
     ".xlsm": ExcelSheet,
     ".npz": NumpyArchive,
+    ".h5ad": Container,
+    ".h5mu": Container,
 }
 
 
@@ -710,7 +834,7 @@ def open_table(path: Any, label: str = "", **options: Any) -> TableFile:
     Parameters
     ----------
     path : str or Path
-        ``book.xlsx:SHEET`` is a sheet of a workbook.
+        ``book.xlsx:SHEET`` is a sheet of a workbook, ``file.h5mu:MODALITY`` a table of a container.
     label, **options
         As for :class:`TableFile`; a `delimiter` makes any file delimited text, but not a workbook.
     """
@@ -718,14 +842,24 @@ def open_table(path: Any, label: str = "", **options: Any) -> TableFile:
     if not path.is_file():
         raise DatasetError(f"there is no file {path}")
     reader = READERS.get(split_endings(path)[1], LibsvmText)
-    if options.get("delimiter") and reader is not ExcelSheet:
+    if options.get("delimiter") and reader not in (ExcelSheet, Container):
         reader = DelimitedText
     return reader(path, label, sheet=sheet, **options)
 
 
 def open_tables(path: Any, label: str = "", **options: Any) -> list[TableFile]:
-    """Return the readers of all tables of a file: of each sheet of a workbook that has cells."""
+    """Return the readers of all tables of a file: of each sheet of a workbook that has cells.
+
+    A container has a table for each modality, and `obs`, which is not a view.
+    """
     file = open_table(path, label, **options)
+    if isinstance(file, Container):
+        if file.sheet:
+            return [file]
+        names = [name and f":{name}" for name in file.tables]
+        tables = [open_table(f"{path}{n}", label and f"{label}{n}", **options) for n in names]
+        tables[-1].is_view = False
+        return tables
     if not isinstance(file, ExcelSheet) or file.sheet:
         return [file]
     with opened_workbook(file.path, file.error) as book:

@@ -739,6 +739,43 @@ class Explanation:
             columns = {"truth": self.truth, **columns}
         return pandas.DataFrame(columns, index=pandas.Index(self.ids, name="id"))
 
+    def write_to(self, container: Any, prefix: str = "lokl") -> None:
+        """Write predictions and the role of views into AnnData or MuData, by the ids of samples.
+
+        ``obs`` gets the columns ``PREFIX_prediction``, ``PREFIX_probability CLASS``,
+        ``PREFIX_disagreement`` and ``PREFIX_status``, and ``obsm`` the tables ``PREFIX_trust`` or
+        ``PREFIX_weight``, and ``PREFIX_contribution``, with a column for each view. Samples that
+        were not explained get missing values.
+
+        Parameters
+        ----------
+        container : AnnData or MuData
+            Its ``obs_names`` are the ids. It is changed in place.
+        prefix : str, default="lokl"
+            Beginning of the names.
+        """
+        pandas = need_pandas("write_to")
+        known = set(map(str, container.obs_names))
+        if known.isdisjoint(self.ids):
+            raise ValueError(
+                f"no id of the {len(self)} explained samples, such as {self.ids[0]!r}, is in "
+                f"obs_names, such as {next(iter(container.obs_names), None)!r}"
+            )
+        rows = container.obs_names.astype(str)
+        views = [f"{kind} {view}" for kind in ("trust", "weight") for view in self.views]
+        for name, values in self.table(details=False).items():
+            if name not in views:
+                column = pandas.Series(values, index=self.ids).reindex(rows)
+                text = column.dtype.kind not in "biuf"
+                column = column.astype(str).where(column.notna(), None) if text else column
+                container.obs[f"{prefix}_{name}"] = column.to_numpy()
+        kind = "weight" if self.trust is None else "trust"
+        tables = {kind: self.trust_or_weights, "contribution": self.contributions}
+        for name, table in tables.items():
+            if table is not None and self.views:
+                frame = pandas.DataFrame(table, index=self.ids, columns=self.views).reindex(rows)
+                container.obsm[f"{prefix}_{name}"] = frame.set_axis(container.obs_names, axis=0)
+
     def sample(self, name: Any) -> SampleExplanation:
         """Return the explanation of one sample.
 

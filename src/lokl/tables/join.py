@@ -21,7 +21,11 @@ Views = Mapping[str, Sequence[Any]]
 
 
 def join_views(
-    tables: Mapping[str, Any], *, on: str | None = None, views: Views | None = None
+    tables: Any,
+    *,
+    on: str | None = None,
+    views: Views | None = None,
+    layers: Mapping[str, str] | None = None,
 ) -> tuple[Any, dict[str, list[Any]]]:
     """Join tables of one view each.
 
@@ -32,14 +36,17 @@ def join_views(
 
     Parameters
     ----------
-    tables : mapping of str to {data frame, array, sparse matrix}
-        The table of each view, by the name of the view. Numbers only. A row in which some values of
-        a view are missing is rejected; a row of NaN means that the sample lacks the view.
+    tables : mapping of str to {data frame, AnnData, array, sparse matrix}, or MuData
+        The table of each view, by the name of the view; the modalities of MuData. Numbers only. A
+        row in which some values of a view are missing is rejected; a row of NaN means that the
+        sample lacks the view.
     on : str, optional
         Column of ids in every data frame; the index by default.
     views : mapping of str to columns, optional
         As returned for the training samples, if `tables` are new samples: `X` then has the columns
         of training, with NaN for views without a table.
+    layers : mapping of str to str, optional
+        Layer of each AnnData, by the name of its view; the matrix ``X`` by default.
 
     Returns
     -------
@@ -71,7 +78,7 @@ def join_views(
     >>> views
     {'blood': ['iron'], 'pulse': ['rest']}
     """
-    tables = _check_tables(tables, views)
+    tables = _check_tables(_without_containers(tables, layers or {}), views)
     arrays = [name for name, table in tables.items() if not hasattr(table, "columns")]
     if not arrays:
         return _join_frames({n: _checked_frame(n, t, on) for n, t in tables.items()}, views, on)
@@ -130,10 +137,11 @@ def with_ids(sources: Sequence[TableSource], on: str | None) -> list[TableSource
     """Return tables whose index has the ids as text, without the column of ids.
 
     Without a column of ids, the ids are the row numbers, and all tables need the same length. A
-    data set may name its samples.
+    data set, or a container, may name its samples.
     """
-    if on is None and len(sources) == 1 and sources[0].frame.index.dtype.kind not in "iu":
-        ids = [sources[0].frame.index]
+    if on is None and all(_names_samples(source) for source in sources):
+        sources = [with_id_index(source, None, "obs_names") for source in sources]
+        ids = [source.frame.index for source in sources]
     elif on is None:
         _check_order(sources)
         lengths = {source.label: len(source.frame) for source in sources}
@@ -141,12 +149,19 @@ def with_ids(sources: Sequence[TableSource], on: str | None) -> list[TableSource
         # Numbers of the rows, as a spreadsheet counts them.
         ids = [range(s.first_row, s.first_row + len(s.frame)) for s in sources]
     else:
-        sources = [with_id_index(source, on, "--on") for source in sources]
+        # Tables of containers have ids without a column of them.
+        columns = [None if _names_samples(s) and on not in s.frame.columns else on for s in sources]
+        sources = [with_id_index(s, name, "--on") for s, name in zip(sources, columns, strict=True)]
         ids = [source.frame.index for source in sources]
     return [
         replace(source, frame=source.frame.set_axis(list(map(str, names)), axis=0))
         for source, names in zip(sources, ids, strict=True)
     ]
+
+
+def _names_samples(source: TableSource) -> bool:
+    """Return whether the index of a table has ids instead of row numbers."""
+    return source.frame.index.dtype.kind not in "iu"
 
 
 def with_id_index(source: TableSource, on: str | None, option: str) -> TableSource:
@@ -224,6 +239,28 @@ def _check_equal_lengths(lengths: Mapping[str, int], remedy: str) -> None:
 
 def _named_values(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}: {value}" for name, value in values.items())
+
+
+def _without_containers(tables: Any, layers: Mapping[str, str]) -> Any:
+    """Return tables by the name of the view, with data frames instead of AnnData."""
+    if hasattr(tables, "mod") and hasattr(tables, "obs_names"):
+        tables = dict(tables.mod)
+    if not isinstance(tables, Mapping):
+        return tables
+    unknown = [name for name in layers if not hasattr(tables.get(name), "layers")]
+    if unknown:
+        raise ValueError(f"layers has {unknown[0]!r}, which is not the name of an AnnData table")
+    found = {}
+    for name, table in tables.items():
+        if not hasattr(table, "to_df"):
+            found[name] = table
+            continue
+        layer = layers.get(name)
+        if layer is not None and layer not in table.layers:
+            known = ", ".join(table.layers) or "no layers"
+            raise ValueError(f"table {name!r} has no layer {layer!r}; it has {known}")
+        found[name] = table.to_df(layer)
+    return found
 
 
 def _check_tables(tables: Any, views: Views | None) -> dict[str, Any]:

@@ -64,6 +64,8 @@ class TableSource:
         Columns of each view, if the file itself has several.
     remarks : str
         What was inferred about the layout of the file; empty if it is the usual one.
+    is_view : bool
+        Whether columns are features, unless they are named as target or groups.
     """
 
     name: str
@@ -73,6 +75,7 @@ class TableSource:
     target: str | None = None
     views: Mapping[str, list[str]] = field(default_factory=dict)
     remarks: str = ""
+    is_view: bool = True
 
     def at(self, *positions: Any, column: str | None = None) -> str:
         """Return the name of one or more cells in messages, such as "t.csv, row 2, column b".
@@ -107,8 +110,9 @@ def read_sources(
     Parameters
     ----------
     given : str
-        Path of a CSV, TSV, LIBSVM (also .gz, .bz2, .xz), Parquet, Feather, Excel or ``.npz`` file,
-        ``book.xlsx:SHEET``, or the name of a data set.
+        Path of a CSV, TSV, LIBSVM (also .gz, .bz2, .xz), Parquet, Feather, Excel, ``.npz``,
+        ``.h5ad`` or ``.h5mu`` file, ``book.xlsx:SHEET``, ``file.h5mu:MODALITY/LAYER``, or the name
+        of a data set.
     text_columns : sequence of str
         Columns whose values stay text even if they look like numbers.
     na : sequence of str
@@ -128,7 +132,8 @@ def read_sources(
     except (OSError, ImportError) as reason:
         raise TableError(" ".join(str(reason).split())) from reason
     for source in sources:
-        check_columns(source)
+        if source.is_view:
+            check_columns(source)
         if len(source.frame) == 0:
             raise TableError(f"{source.label} has a header and no rows")
     return sources
@@ -136,7 +141,7 @@ def read_sources(
 
 def _source(file: TableFile) -> TableSource:
     frame = file.frame.rename(columns=str)
-    about = file.first_row, file.target, file.views, file.remarks
+    about = file.first_row, file.target, file.views, file.remarks, file.is_view
     return TableSource(file.name, file.label, frame, *about)
 
 

@@ -202,9 +202,11 @@ def read_table(
     Parameters
     ----------
     sources : sequence of str
-        Paths of CSV, TSV, LIBSVM text, Parquet, Feather, Excel or ``.npz`` files, or the name of a
-        data set. Each file is a view, as is each sheet of a workbook (``book.xlsx``), unless sheets
-        are named (``book.xlsx:SHEET``); samples that are missing from a file lack that view.
+        Paths of CSV, TSV, LIBSVM text, Parquet, Feather, Excel, ``.npz``, AnnData (``.h5ad``) or
+        MuData (``.h5mu``) files, or the name of a data set. Each file is a view, as is each sheet
+        of a workbook (``book.xlsx``), unless sheets are named (``book.xlsx:SHEET``), and each
+        modality of a container, or its layer (``file.h5mu:rna/LAYER``); samples that are missing
+        from a file lack that view. Columns of ``obs`` are not features.
     on : str, optional
         Column of ids in every file. Without it, rows are matched by their order.
     target : str, optional
@@ -284,7 +286,11 @@ def read_table(
     if isolated:
         raise TableError(f"{isolated}; see --on {on}")
     # A file or sheet that has only the target or the groups is not a view.
-    used = [k for k in range(len(read)) if files[k].frame.shape[1] or len(read) == 1]
+    used = [
+        k
+        for k in range(len(read))
+        if (files[k].frame.shape[1] and read[k].is_view) or len(read) == 1
+    ]
     tables = [files[k] for k in used], [read[k] for k in used]
     known, given = [(owners[f"{_COVARIATE} {one}"]) for one in covariates], dict(kinds or {})
     kinds_of_covariates = {column: given.pop(column, None) for _, column in known}
@@ -422,7 +428,8 @@ def _select(source: TableSource, schema: TablePreparation) -> tuple[Any, list[st
         candidates = (f"{source.name}:{column}", column)
         name = next((name for name in candidates if name in schema.kinds), None)
         if name is None:
-            others.append(column)
+            # Columns of a table that is not a view need not be of the model.
+            others += [column] * source.is_view
         else:
             _, kept[name] = read_column(source, column, schema.kinds[name])
     frame = need_pandas("reading tables").DataFrame(kept, index=source.frame.index)
@@ -436,7 +443,7 @@ def _read_files(sources: Sequence[str], options: Mapping[str, Any]) -> list[Tabl
     labels: dict[str, str] = {}
     read = [table for source in sources for table in read_sources(source, **options)]
     for source in read:
-        if source.name in labels:
+        if source.name in labels and source.is_view:
             raise TableError(
                 f"{labels[source.name]} and {source.label} would both be the view {source.name}; "
                 "rename one of them"
