@@ -28,6 +28,8 @@ _mixing = CompiledModule("lokl.gram._mixing")
 
 # Rows that are worth a thread of their own if they are only copied.
 _COPIED_ROWS = 64
+# Multiply-adds that take as long as the rest of a kernel value.
+_WORK_PER_KERNEL = 10
 # Megabytes of a matrix that is stored whole whatever the budget: 45 samples in float64.
 _ALWAYS_FITS = 1 / 64
 # Values of single kernels are stored for at least so many views, and at most so many samples, for
@@ -302,6 +304,15 @@ class GatedGram:
     def needs_rows(self) -> bool:
         """Whether products with the matrix need its rows; linear kernels have features."""
         return not self.plan.is_linear
+
+    @property
+    def entry_work(self) -> float:
+        """Multiply-adds of one entry, about; infinite with kernels that are called as they are."""
+        if self.plan.others:
+            return np.inf
+        samples = [layout.X for layout in self.points.layouts]
+        products = sum(X.nnz / X.shape[0] if is_sparse(X) else X.shape[1] for X in samples)
+        return float(products + _WORK_PER_KERNEL * self.plan.n_kernels)
 
     @property
     def _memory(self) -> GramMemory:

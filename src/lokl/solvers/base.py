@@ -98,7 +98,7 @@ class Solver(BaseEstimator, ABC):
         problems: Sequence[Problem],
         starts: Sequence[Array | None] | None = None,
     ) -> list[Dual]:
-        """Solve several problems of all samples with the squared loss.
+        """Solve several problems of all samples.
 
         Parameters
         ----------

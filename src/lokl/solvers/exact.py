@@ -21,8 +21,9 @@ import numpy as np
 from lokl._arrays import Array, read_only
 from lokl._compiled import CompiledModule
 from lokl._parameters import check_count, check_positive
-from lokl._threads import run_chunked
+from lokl._threads import n_threads, run_chunked
 from lokl.gram import GatedGram
+from lokl.gram.memory import MEGABYTE
 from lokl.solvers.base import (
     default_step_limit,
     is_indefinite,
@@ -58,6 +59,9 @@ _SET_PER_SUPPORT, _SMALLEST_SET = 1.25, 192
 # Free coefficients relative to a working set on rows, above which it grows; its growth, relative to
 # them; and its largest size, relative to its first.
 _CROWDED, _ROOM, _LARGEST_GROWTH = 0.9, 1.2, 4
+# Working sets of joint rounds relative to the others, the smallest that pays, and the largest work
+# per entry of the matrix (`GatedGram.entry_work`) for each problem.
+_JOINT_SETS, _SMALLEST_JOINT, _WORK_PER_PROBLEM = 3, 1024, 3.0
 # Smallest working set that starts from a sample of the data, not from the largest violation.
 _SAMPLED = 64
 # Pair moves of one compiled call: few enough to react to Ctrl-C, and fewer if the caller waits for
@@ -90,8 +94,10 @@ class Exact(SquaredSolver):
 
     Each round takes a working set, half kept and half the worst violators, solves it by pair moves
     on its own small matrix, and updates the gradient of all samples with the rows of the samples
-    that moved. Rows are float32 (float64 for small problems and tight tolerances). Gradient and
-    objective are always float64. The squared loss is solved as by :class:`Squared`.
+    that moved. With many classes and a kernel that is quickly computed, all classes share rounds
+    with larger working sets, and rows are not stored. Rows are float32 (float64 for small problems
+    and tight tolerances). Gradient and objective are always float64. The squared loss is solved as
+    by :class:`Squared`.
 
     Parameters
     ----------
@@ -155,6 +161,39 @@ class Exact(SquaredSolver):
             violation = blocks.polish(np.inf if self.max_iter < 0 else self.max_iter)
         self._warn(gram, blocks, violation)
         return problem.dual(*blocks.state, blocks.steps, violation <= self.tol)
+
+    def solve_together(
+        self,
+        gram: GatedGram,
+        problems: Sequence[Problem],
+        starts: Sequence[Array | None] | None = None,
+    ) -> list[Dual]:
+        size = self._joint_size(gram, problems)
+        if size < _SMALLEST_JOINT:
+            return super().solve_together(gram, problems, starts)
+        from lokl.solvers.joint import JointRounds
+
+        rounds = JointRounds(gram, problems, check_positive("tol", self.tol), size)
+        return [
+            self.solve(gram, problems[k], rounds.coef[k]) if dual is None else dual
+            for k, dual in enumerate(rounds.run(starts))
+        ]
+
+    def _joint_size(self, gram: GatedGram, problems: Sequence[Problem]) -> int:
+        """Return the size of working sets in joint rounds; 0 if single problems are faster.
+
+        Joint rounds compute entries again instead of storing rows. That pays if entries are cheap
+        compared with the number of problems that need them.
+        """
+        is_kept = self._is_small(gram) or gram.inner.keep or not gram.needs_rows
+        is_joint = not is_kept and not gram.is_low_rank and self.max_iter < 0
+        if not is_joint or gram.entry_work > _WORK_PER_PROBLEM * len(problems):
+            return 0
+        if any(problem.is_squared for problem in problems):
+            return 0
+        # Every thread has a matrix of its own.
+        room = self.cache_size * MEGABYTE / (4 * n_threads() * gram.dtype.itemsize)
+        return min(_JOINT_SETS * self.working_set, int(np.sqrt(room)))
 
     def solve_subsets(
         self, gram: GatedGram, problems: Sequence[Problem], starts: Sequence[Array] | None = None

@@ -87,7 +87,7 @@ class Solution:
 
 
 class Machines:
-    """Solves all SVMs on one Gram matrix after the other, each from the last solution.
+    """Solves all SVMs on one Gram matrix after the other, from the last solutions.
 
     Parameters
     ----------
@@ -164,12 +164,16 @@ class Machines:
 
     def solve_below(self, gram: GatedGram, ceiling: float) -> Solution | None:
         """Solve all problems; None if the sum of their objectives exceeds the ceiling."""
+        known, self._reused = self._reused, [None] * len(self.problems)
+        missing = [k for k, dual in enumerate(known) if dual is None]
+        if missing and (ceiling == np.inf or all(p.is_squared for p in self.problems)):
+            problems = [self.problems[k] for k in missing]
+            starts = [self._starts[k] for k in missing]
+            together = self.solver.solve_together(gram, problems, starts)
+            for k, solved in zip(missing, together, strict=True):
+                known[k] = solved
         duals: list[Dual] = []
-        reused, self._reused = self._reused, [None] * len(self.problems)
-        if None in reused and all(problem.is_squared for problem in self.problems):
-            # One factorisation serves all.
-            reused = [*self.solver.solve_together(gram, self.problems, self._starts)]
-        for problem, start, dual in zip(self.problems, self._starts, reused, strict=True):
+        for problem, start, dual in zip(self.problems, self._starts, known, strict=True):
             duals.append(dual or self.solver.solve(gram, problem, start, ceiling))
             # Dual optima are not negative, so the remaining problems cannot lower the sum.
             ceiling -= duals[-1].objective

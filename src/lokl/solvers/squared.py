@@ -713,6 +713,9 @@ class SquaredSolver(TolerantSolver):
         problems: Sequence[Problem],
         starts: Sequence[Array | None] | None = None,
     ) -> list[Dual]:
+        if not all(problem.is_squared for problem in problems):
+            return super().solve_together(gram, problems, starts)
+        # One factorisation serves all.
         limit = _MOST_STEPS if self.max_iter < 0 else self.max_iter
         return solve_squared(gram, problems, check_positive("tol", self.tol), limit, starts)
 
