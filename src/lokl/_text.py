@@ -7,10 +7,24 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+_LONGEST_LINE = 1000
+
 
 def shortened(text: str, width: int) -> str:
     """Return at most `width` characters of a text, with an ellipsis for the rest."""
     return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def one_safe_line(text: str) -> str:
+    """Return the text of an error that may quote a file: control characters escaped, not too long.
+
+    Otherwise a cell could clear the terminal, or fill it.
+    """
+    safe = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    if len(safe) <= _LONGEST_LINE:
+        return safe
+    half = _LONGEST_LINE // 2
+    return f"{safe[:half]}…{safe[-half:]}"
 
 
 def shorten_list(names: Sequence[Any], most: int = 5) -> str:

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars
+import pyarrow
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
@@ -64,8 +66,17 @@ SCALES = [1.0] * 12 + [1e-150, 1e-80, 1e-20, 1e-8, 1e-3, 1e2, 1e4, 1e8, 1e20, 1e
 COSTS = [1.0] * 6 + [1e-300, 1e-12, 1e-3, 0.1, 10.0, 100.0, 1e3, 1e6, 1e12, 1e300]
 GAMMAS = ["scale", "scale", "median", 1e-300, 1e-10, 0.01, 1.0, 10.0, 1e10, 1e300]
 SHAPES = ["plain", "duplicated rows", "constant column", "constant", "duplicated columns", "sparse"]
-CONTAINERS = ["array", "array", "fortran", "float32", "integers", "list", "frame", "csr", "csr64"]
-LABELS = ["numbers", "numbers", "strings", "signs", "booleans", "huge", "lopsided", "one", "floats"]
+CONTAINERS = [
+    *("array", "array", "array", "fortran", "strided", "backwards", "read-only", "float32"),
+    *("float16", "long double", "big-endian", "integers", "bytes", "truth values", "list"),
+    *("objects", "frame", "nullable", "categorical", "polars", "pyarrow", "csr", "csr", "csr64"),
+    *("csc", "coo", "bsr", "dia", "dok", "lil"),
+]
+LABELS = [
+    *("numbers", "numbers", "strings", "objects", "signs", "booleans", "huge", "lopsided", "one"),
+    *("floats", "small integers", "many", "categories", "column"),
+]
+LOSSES = ["auto"] * 10 + ["hinge", "squared_hinge", "squared", "squared", "epsilon_insensitive"]
 
 
 @st.composite
@@ -146,6 +157,16 @@ def _labels(rng, X, kind, n_classes):
         codes = (rank == n - 1).astype(int)
     if kind == "strings":
         return np.array(["alpha", "beta", "gamma", "delta"])[codes]
+    if kind == "objects":
+        return np.array(["alpha", "beta", "gamma", "delta"], dtype=object)[codes]
+    if kind == "categories":
+        return pd.Series(pd.Categorical.from_codes(codes, list("abcd")))
+    if kind == "small integers":
+        return codes.astype(np.int8) - np.int8(100)
+    if kind == "many":
+        return rank // 2
+    if kind == "column":
+        return codes[:, np.newaxis]
     if kind == "signs":
         return np.where(codes > 0, 1.0, -1.0)
     if kind == "booleans":
@@ -174,7 +195,39 @@ def _contained(X, container):
         if container == "csr64":
             csr.indices, csr.indptr = csr.indices.astype(np.int64), csr.indptr.astype(np.int64)
         return csr
-    return X
+    if container in ("csc", "coo", "bsr", "dia", "dok", "lil"):
+        return sparse.csr_array(X).asformat(container)
+    if container in TABLES:
+        frame = pd.DataFrame(X, columns=[f"column {j}" for j in range(X.shape[1])])
+        return TABLES[container](frame)
+    return LAYOUTS.get(container, np.asarray)(X)
+
+
+def _quietly(kind):
+    def convert(X):
+        with np.errstate(all="ignore"):
+            return X.astype(kind)
+
+    return convert
+
+
+TABLES = {
+    "nullable": lambda frame: frame.convert_dtypes(convert_integer=False),
+    "categorical": lambda frame: frame.round(1).astype("category"),
+    "polars": lambda frame: polars.from_pandas(frame),
+    "pyarrow": lambda frame: pyarrow.Table.from_pandas(frame),
+}
+LAYOUTS = {
+    "strided": lambda X: np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2],
+    "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
+    "read-only": lambda X: np.frombuffer(X.tobytes()).reshape(X.shape),
+    "float16": _quietly(np.float16),
+    "long double": _quietly(np.longdouble),
+    "big-endian": _quietly(">f8"),
+    "bytes": lambda X: np.clip(np.nan_to_num(X), -100, 100).astype(np.int8),
+    "truth values": lambda X: X > 0,
+    "objects": _quietly(object),
+}
 
 
 def _weights(rng, n, kind):
@@ -250,6 +303,8 @@ def _settings(draw, name, kernels):
         settings["random_state"] = draw(st.integers(0, 3))
     if "class_weight" in known and draw(st.integers(0, 5)) == 0:
         settings["class_weight"] = "balanced"
+    if "loss" in known:
+        settings["loss"] = draw(st.sampled_from(LOSSES))
     if "epsilon" in known and name.endswith("Regressor"):
         settings["epsilon"] = draw(st.sampled_from([0.0, 0.1, 10.0, 1e100]))
     if "gate" in known:
@@ -342,9 +397,12 @@ def _check_answers(case: Case, model: Any, X: Any) -> None:
 
     n = len(X) if isinstance(X, list) else X.shape[0]
     predicted = model.predict(X)
-    sane(len(predicted) == n, f"{len(predicted)} predictions for {n} samples")
+    sane(
+        len(predicted) == n and np.ndim(predicted) <= 2,
+        f"{len(predicted)} predictions for {n} samples",
+    )
     if hasattr(model, "classes_"):
-        sane(set(predicted) <= set(np.unique(case.y)), "predicts a class that is none")
+        sane(set(predicted) <= set(np.unique(np.ravel(case.y))), "predicts a class that is none")
         decision = model.decision_function(X)
     else:
         decision = predicted

@@ -1,6 +1,6 @@
 """Any estimator, kernel, gate and solver on any data: a sane answer or a clear error.
 
-300 cases, and 2,000 in the slow test; LOKL_FUZZ_CASES sets another number for the latter.
+300 cases, and 5,000 in the slow test; LOKL_FUZZ_CASES sets another number for the latter.
 """
 
 import os
@@ -15,7 +15,7 @@ from scipy import sparse
 
 from lokl.kernels import RBF, Cosine, Linear, Polynomial
 
-CASES = int(os.environ.get("LOKL_FUZZ_CASES", "2000"))
+CASES = int(os.environ.get("LOKL_FUZZ_CASES", "5000"))
 
 
 @pytest.fixture(scope="module")

@@ -423,5 +423,6 @@ def test_warnings_of_many_fits_are_one():
 def test_without_a_refit_there_are_no_probabilities():
     search = KernelSearchCV(UniformMKLClassifier(["rbf"]), {"C": [0.1, 1]}, refit=False)
     assert not hasattr(search, "predict_proba")
-    with pytest.raises(AttributeError, match="refit=True"):
+    with pytest.raises(AttributeError, match="predict_proba") as caught:
         search.predict_proba  # noqa: B018
+    assert "refit=True" in str(caught.value.__cause__)

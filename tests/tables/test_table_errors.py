@@ -343,3 +343,8 @@ def test_a_column_that_no_file_has(file):
     paths = [file("a.csv", "id,x\nP1,1\nP2,2\n"), file("b.csv", "id,zebra\nP1,1\nP2,2\n")]
     check_error(paths, "no file", "--target FILE:ill", on="id", target="ill")
     check_error(paths, "no file", "did you mean zebra", on="id", target="zebar")
+
+
+def test_what_a_file_contains_does_not_control_the_terminal(file):
+    path = file("t.csv", "a\n1\n2\n3\n4\n5\n6\n7\n\x1b[2J" + "x" * 5000 + "\n")
+    check_error([path], path, "row 9, column a", r"\x1b[2Jxxx")

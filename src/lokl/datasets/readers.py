@@ -32,7 +32,7 @@ from sklearn.utils import Bunch
 from lokl._arrays import Array, is_sparse
 from lokl._exports import need
 from lokl._frames import NUMBERS, need_pandas
-from lokl._text import suggestion
+from lokl._text import one_safe_line, suggestion
 
 # Bytes of text that are read at a time. The parsed values take several times as many.
 BLOCK_SIZE = 2**22
@@ -87,6 +87,9 @@ class DatasetError(OSError):
     ...     print(type(error).__name__)
     DatasetError
     """
+
+    def __init__(self, text: object):
+        super().__init__(one_safe_line(str(text)))
 
 
 class MissingDatasetError(DatasetError):
@@ -208,14 +211,18 @@ def as_numbers(values: Any, *, text: bool = True) -> tuple[Any, Array]:
     try:
         numbers = pandas.to_numeric(cells, errors="coerce")
     except OverflowError:
-        numbers = pandas.to_numeric(cells.map(_limited), errors="coerce")
-    floats = numbers.to_numpy(dtype=float, na_value=np.nan)
+        large = cells.map(_overflow).astype(object)
+        numbers = pandas.to_numeric(large.where(large.notna(), cells), errors="coerce")
+    floats = np.array(numbers.to_numpy(dtype=float, na_value=np.nan))
     words = np.flatnonzero(np.isnan(floats) & values.notna().to_numpy())
+    # Integers in text that are too large for a float are words for pandas before version 3.
+    floats[words] = [_overflow(value) for value in cells.iloc[words]]
+    words = words[np.isnan(floats[words])]
     return pandas.Series(floats, values.index, name=values.name), words
 
 
-def _limited(value: Any) -> Any:
-    """Return infinity for an integer that is too large for a float, and other values as they are.
+def _overflow(value: Any) -> float:
+    """Return infinity, with its sign, for a number that is too large for a float; otherwise NaN.
 
     Parameters
     ----------
@@ -227,8 +234,8 @@ def _limited(value: Any) -> Any:
     except OverflowError:
         return math.inf if value > 0 else -math.inf
     except (TypeError, ValueError):
-        return value
-    return number if math.isinf(number) else value
+        return math.nan
+    return number if math.isinf(number) else math.nan
 
 
 def cell_name(label: str, *rows: int, column: str | None = None) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lokl._frames import need_pandas
-from lokl._text import shorten_list, suggestion
+from lokl._text import one_safe_line, shorten_list, suggestion
 from lokl.datasets import load
 from lokl.datasets.readers import (
     TableFile,
@@ -43,6 +43,9 @@ class TableError(ValueError):
     ...     print(error)
     there is no file absent.csv; check its path
     """
+
+    def __init__(self, text: object):
+        super().__init__(one_safe_line(str(text)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 
 from lokl._frames import need_pandas
 from lokl._text import shorten_list, suggestion
-from lokl.datasets.readers import split_sheet
+from lokl.datasets.readers import as_numbers, split_sheet
 from lokl.kernels.gene_sets import match_sets, read_gmt
 from lokl.search.columns import MAX_CATEGORIES
 from lokl.tables.join import about_isolated_ids, disambiguate_columns, outer_join, with_ids
@@ -825,8 +825,10 @@ def _with_target(table: Table, values: Any, task: str | None, positive: str | No
 
 def _finite(values: Any) -> Any:
     """Return a target, or raise `TableError` for infinite values."""
-    if values.dtype.kind == "f" and np.isinf(values).any():
-        sample = values.index[int(np.argmax(np.isinf(values)))]
+    numbers, words = as_numbers(values)
+    infinite = np.isinf(numbers.to_numpy())
+    if infinite.any() and not len(words):
+        sample = values.index[int(np.argmax(infinite))]
         raise TableError(
             f"target {values.name}, sample {sample}: the value is infinite; correct it, or leave "
             "the cell empty"
