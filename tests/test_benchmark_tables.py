@@ -1,7 +1,8 @@
-"""Tables of the UCI benchmark, from made-up records."""
+"""Records of benchmarks, and tables of the UCI benchmark from made-up records."""
 
 import pytest
 from benchmarks.common import Report
+from benchmarks.records import Records
 from benchmarks.uci_tables import (
     groups,
     mean_ranks,
@@ -105,3 +106,19 @@ def test_only_complete_sets_are_summarised_and_failures_are_noted(records):
         ["70.00", "60.00"],
     ]
     assert any("ValueError: no" in note for note in report.notes)
+
+
+def test_an_interrupted_benchmark_finds_its_finished_work(tmp_path):
+    """Work is identified by its names and the setting, also after the file is opened again."""
+    path = tmp_path / "records.jsonl"
+    work = [{"set": name, "split": split} for name in ("a", "b") for split in range(2)]
+    for setting in ({"fixed": True}, {"fixed": False}):
+        records = Records(path, ("set", "split"), setting)
+        for k, one in enumerate(work):
+            assert not records.has(**one)
+            records.add({**one, "accuracy": float(k)})
+            assert records.has(**one)
+    again = Records(path, ("set", "split"), {"fixed": True})
+    assert all(again.has(**one) for one in work)
+    assert not again.has(set="a", split=2)
+    assert [record["accuracy"] for record in again.found] == [0.0, 1.0, 2.0, 3.0]

@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -235,7 +235,7 @@ class Records:
         self._cell_types = {name: _json_types(hint) for name, hint in cell_types.items()}
         self._value_types = {name: _json_types(hint) for name, hint in self.value_types.items()}
         # Later records of a cell replace earlier ones.
-        self._records: dict[RunCell, Record] = {}
+        self._records: dict[Hashable, Record] = {}
         self._synced = 0.0
         if self.archive_path.exists():
             try:
@@ -248,6 +248,10 @@ class Records:
             with _locked(self.path) as stream:
                 lines = _whole_lines(stream)
             self._read(self.path, lines)
+
+    def key_of(self, record: Record) -> Hashable:
+        """Return what identifies the work of a record: its cell."""
+        return self.cell_type.of(record)
 
     def check(self, record: Any) -> None:
         """Raise a ValueError that names a missing or wrong value."""
@@ -275,7 +279,7 @@ class Records:
                     f"{path}, line {line_number} is not a valid record ({reason}); delete the "
                     "line, or the file to start over"
                 ) from reason
-            self._records[self.cell_type.of(record)] = record
+            self._records[self.key_of(record)] = record
 
     def __len__(self) -> int:
         return len(self._records)
@@ -317,7 +321,7 @@ class Records:
                 # The next record would be appended to an incomplete line.
                 stream.truncate(end)
                 raise
-        self._records[self.cell_type.of(record)] = record
+        self._records[self.key_of(record)] = record
 
 
 def _json_types(hint: Any) -> tuple[Any, ...]:
