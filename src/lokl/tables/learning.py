@@ -7,8 +7,9 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
-from lokl import methods, survival_target
+from lokl import methods
 from lokl._methods import METHODS, Method
+from lokl._survival import survival_target
 from lokl._text import plain_name, suggestion
 from lokl._warnings import capture_warnings
 from lokl.explain import PredictionSets
