@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 import lokl
 from lokl.cli.app import app
+from lokl.report.sections import survival_section
 from lokl.study.comparison import read_results
 from lokl.tables import read_table
 
@@ -98,6 +100,28 @@ def test_curves_of_held_out_samples_fall(done):
     np.testing.assert_allclose(predicted["prediction"], explanation.predictions, rtol=1e-5)
     assert set(predicted["state"]) == {True, False}
     assert (predicted["median time"].dropna() > 0).all()
+
+
+def test_the_report_has_curves_by_predicted_risk(done):
+    out, *_ = done
+    page = (out / "report.html").read_text()
+    for told in ('id="at-risk"', "low risk", "high risk", "How long without an event?"):
+        assert told in page
+    explanation = read_results(out).held_out()
+    section = survival_section(explanation)
+    groups, y = section["groups"], explanation.truth
+    assert [group["at_risk"][0] for group in groups] == [30, 30, 30]
+    assert sum(group["events"] for group in groups) == y["event"].sum()
+    for group in groups:
+        assert group["at_risk"] == sorted(group["at_risk"], reverse=True)
+        heights = [height for _, height in group["points"]]
+        assert heights == sorted(heights, reverse=True)
+        assert heights[0] == 1.0
+    # The predicted risks order the groups.
+    assert groups[0]["observed"] > groups[2]["observed"]
+    assert groups[0]["predicted"] > groups[2]["predicted"]
+    assert survival_section(replace(explanation, truth=None)) is None
+    assert survival_section(replace(explanation, learned=np.ones(90, dtype=bool))) is None
 
 
 def test_one_patient_in_the_terminal(done):

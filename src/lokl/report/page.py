@@ -96,6 +96,7 @@ def render(report: Report) -> str:
             glossary=list(sections.glossary(report, explanation)),
             leaderboard=sections.leaderboard_section(report, formatter),
             views=sections.views_section(report, formatter),
+            survival=sections.survival_section(explanation),
             reliability=sections.reliability_section(report, formatter, found),
             style="".join(map(_template_file, _STYLES)) + figures.styles(len(report.classes)),
             script=script,

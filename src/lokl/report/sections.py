@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array, evenly_spaced
+from lokl._survival import kaplan_meier, steps_at
 from lokl._text import shorten_list
 from lokl.explain.columns import bootstrap_importance
 from lokl.explain.explanation import (
@@ -59,6 +60,8 @@ QUERY_WORDS = {
     "answer=wrong": "wrong predictions",
     "lacks=any": "samples that lack a view",
 }
+# Groups of samples by predicted risk, and least number of samples in one.
+_RISK_GROUPS, _LEAST_GROUP = ("low risk", "medium risk", "high risk"), 5
 # Classes whose confusion matrix fits next to a figure, and whose matrix can be read at all.
 _FEW_CLASSES, _MOST_CLASSES = 5, 40
 
@@ -648,6 +651,49 @@ def reliability_section(
         "many": n_classes > _FEW_CLASSES,
         "drawn": 0 < n_classes <= _MOST_CLASSES,
     }
+
+
+def survival_section(explanation: Explanation | None) -> dict[str, Any] | None:
+    """Return Kaplan-Meier curves of samples by predicted risk, with the numbers at risk.
+
+    Samples that the model has learned from are left out.
+
+    Returns
+    -------
+    section : dict or None
+        The "plot", the "ticks" of its times, the "horizon", and "groups" of equal size: "name",
+        "points" of the curve, numbers "at_risk" at the ticks, "events", and the "predicted" and the
+        "observed" probability of no event until the horizon. None without known outcomes.
+    """
+    if explanation is None or explanation.times is None or explanation.truth is None:
+        return None
+    learned = explanation.learned
+    rows = np.arange(len(explanation)) if learned is None else np.flatnonzero(~learned)
+    if len(rows) < _LEAST_GROUP * len(_RISK_GROUPS):
+        return None
+    y, risk = explanation.truth[rows], explanation.predictions[rows]
+    place = len(explanation.times) // 2
+    horizon = float(explanation.times[place])
+    curves = np.asarray(explanation.survival)[rows, place]
+    plot = Plot(Axis.over([0.0, float(y["time"].max())]), Axis(0.0, 1.0, 0.25, 100.0))
+    ticks = [(value, label) for value, label in plot.across.labels]
+    groups = []
+    order = np.argsort(risk, kind="stable")
+    for name, own in zip(_RISK_GROUPS, np.array_split(order, len(_RISK_GROUPS)), strict=True):
+        found = kaplan_meier(y[own])
+        x, height = np.repeat(found.x, 2), np.repeat(np.append(1.0, found.y), 2)[1:-1]
+        times = y["time"][own]
+        groups.append(
+            {
+                "name": name,
+                "points": [(0.0, 1.0), *zip(x.tolist(), height.tolist(), strict=True)],
+                "at_risk": [int((times >= value).sum()) for value, _ in ticks],
+                "events": int(y["event"][own].sum()),
+                "predicted": float(curves[own].mean()),
+                "observed": float(steps_at(found.x, found.y, horizon, 1.0)),
+            }
+        )
+    return {"plot": plot, "ticks": ticks, "horizon": horizon, "groups": groups}
 
 
 def _calibration_plot(found: Reliability) -> Plot:
