@@ -24,9 +24,6 @@ class Records(run_folder.Records):
     def __init__(self, path: Path | None, names: tuple[str, ...], setting: dict[str, Any]):
         self.names = names
         self.setting = setting
-        # The values that identify a record, in the place of a cell.
-        key = {"of": staticmethod(self.key_of)}
-        self.cell_type = type("Key", (run_folder.RunCell,), key)
         # Removed together with this object.
         self._folder = TemporaryDirectory() if path is None else None
         super().__init__(path if self._folder is None else Path(self._folder.name) / "records")
