@@ -24,7 +24,7 @@ DIFFERENCES = {
     "several classes are learned one against the rest; there are no decisions about pairs": (
         *("test_decision_function_shape", "test_svc_invalid_break_ties_param"),
         *("test_svc_ovr_tie_breaking", "test_n_iter_libsvm"),
-        "test_search_cv_results_rank_tie_breaking",
+        *("test_search_cv_results_rank_tie_breaking", "test_rfecv"),
     ),
     "negative sample weights are rejected": (
         *("test_negative_sample_weights_mask_all_samples", "test_negative_weight_equal_coeffs"),
