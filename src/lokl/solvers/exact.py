@@ -62,6 +62,9 @@ _CROWDED, _ROOM, _LARGEST_GROWTH = 0.9, 1.2, 4
 # Working sets of joint rounds relative to the others, the smallest that pays, and the largest work
 # per entry of the matrix (`GatedGram.entry_work`) for each problem.
 _JOINT_SETS, _SMALLEST_JOINT, _WORK_PER_PROBLEM = 3, 1024, 3.0
+# Fraction of the violation that a working set leaves, if it can contain all free coefficients and
+# if it cannot.
+_LEFT = 0.1, 0.3
 # Smallest working set that starts from a sample of the data, not from the largest violation.
 _SAMPLED = 64
 # Pair moves of one compiled call: few enough to react to Ctrl-C, and fewer if the caller waits for
@@ -284,7 +287,7 @@ class BlockSolver:
         self._best, self._best_round = -np.inf, 0
         self._is_whole = size is None
         self.size = n if size is None else min(size, n)
-        self._first_size = self.size
+        self._first_size, self._is_crowded = self.size, False
         self._index = np.arange(n if self._is_whole else 0)
         self._small: Any = self.matrix
         if not self._is_whole:
@@ -372,7 +375,8 @@ class BlockSolver:
     def _inner_tolerance(self, violation: float) -> float:
         """Return the tolerance of a working set: loose at first, the solver's near the end."""
         if not self._is_whole:
-            return max(0.5 * self.tol, 0.1 * violation)
+            # What a set gains is partly lost again if many free coefficients are outside.
+            return max(0.5 * self.tol, _LEFT[self._is_crowded] * violation)
         # In single precision the violation that is reached is a little larger than reported.
         return self.tol if self.is_precise else 0.9 * self.tol
 
@@ -427,7 +431,8 @@ class BlockSolver:
         if n_free <= _CROWDED * self.size:
             return
         size = min(int(_ROOM * n_free), len(self._rank))
-        if size > min(_LARGEST_GROWTH * self._first_size, self.gram.capacity):
+        self._is_crowded = size > min(_LARGEST_GROWTH * self._first_size, self.gram.capacity)
+        if self._is_crowded:
             self.size = self._first_size
             return
         self.size = size
