@@ -84,6 +84,16 @@ def test_nobody_works_on_once_the_call_is_over():
         assert sorted(finished) == [10, 20, 30]
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_threads_that_share_the_rows_of_a_product_give_the_product(count):
+    # Just above the 2^24 entries from which threads share the rows.
+    X = np.random.RandomState(0).normal(size=(4100, 3))
+    coef = np.random.RandomState(1).normal(size=(4100, 4))
+    with threads(count):
+        product = GatedGram([RBF(0.5)], X, dtype="float64").dot(coef)
+    assert_allclose(product, RBF(0.5)(X) @ coef, rtol=1e-9, atol=1e-9)
+
+
 def test_gram_matrices_are_computed_in_several_threads_at_once():
     X = dense(2 * TILE + 5, np.random.default_rng(0))
     expected = (RBF(0.1)(X[:30], X) + Linear()(X[:30], X)) / 2

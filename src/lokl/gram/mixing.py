@@ -19,6 +19,8 @@ from lokl.gram.plan import Points
 
 _mixing = CompiledModule("lokl.gram._mixing")
 
+# Fewest entries of a product whose rows are divided among threads, and rows of a part.
+_THREADED, _MOST_ROWS = 2**24, 64
 # Rows that are worth a thread of their own.
 _SUMMED_ROWS, _COPIED_ROWS = 8, 256
 
@@ -149,12 +151,19 @@ def product(left: Points, right: Points, coef: Array) -> Array:
     if right.n_samples == 0:
         return result
     weights = np.ascontiguousarray(coef, dtype=right.plan.dtype)
-    pieces = in_pieces(left.n_samples, right.n_samples)
-    buffer = np.empty((pieces[0].stop if pieces else 0, right.n_samples), right.plan.dtype)
-    for part in pieces:
-        rows = np.arange(part.start, part.stop)
-        fill(left, rows, right, buffer, rows - part.start)
-        result[part] = multiply(buffer[: len(rows)], weights)
+
+    def task(begin: int, end: int) -> None:
+        pieces = in_pieces(end - begin, right.n_samples)
+        buffer = np.empty((pieces[0].stop, right.n_samples), right.plan.dtype)
+        for piece in pieces:
+            rows = np.arange(begin + piece.start, begin + piece.stop)
+            fill(left, rows, right, buffer, rows - rows[0])
+            result[rows] = multiply(buffer[: len(rows)], weights)
+
+    # Kernels that are called as they are may not run in threads.
+    is_large = left.n_samples * right.n_samples >= _THREADED and not right.plan.others
+    grain = _MOST_ROWS if is_large else left.n_samples
+    run_chunked(task, left.n_samples, grain, serial_tasks=is_large)
     return result
 
 
