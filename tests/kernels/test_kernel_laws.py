@@ -161,6 +161,7 @@ def test_functions_of_one_inner_product_have_a_term():
     without = {
         "AdditiveLaplacian",
         "Chi2",
+        "Clinical",
         "Precomputed",
         "Callable",
         "Sum",

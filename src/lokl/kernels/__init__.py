@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from lokl.kernels.base import Product as Product
     from lokl.kernels.base import Sum as Sum
     from lokl.kernels.base import View as View
+    from lokl.kernels.clinical import Clinical as Clinical
     from lokl.kernels.dictionaries import per_feature as per_feature
     from lokl.kernels.dictionaries import per_view as per_view
     from lokl.kernels.dictionaries import rbf_ladder as rbf_ladder
