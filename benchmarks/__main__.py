@@ -37,6 +37,7 @@ NAMES = (
     "auto_large",
     "tabular",
     "uci",
+    "survival",
     "columns",
     "gene_sets",
     "coverage",
