@@ -1,9 +1,10 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check fuzz lint types docs bench clean
+.PHONY: help demo test check containers fuzz lint types docs bench clean
 
 PYTHON ?= python3
 VENV := .venv
+OMICS := .venv-omics
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip
 STAMP := $(VENV)/.stamp-
@@ -39,6 +40,10 @@ check: $(STAMP)test  ## run the quick tests, in about three minutes
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
 	$(BIN)/python -m pytest -n auto --maxprocesses 2 -m 'not slow' $(ARGS)
 
+# anndata does not admit the versions of pandas of the other tests.
+containers: $(OMICS)/ready  ## run the tests of AnnData and MuData files, in an environment of their own
+	$(OMICS)/bin/python -m pytest tests/tables/test_containers.py
+
 fuzz: $(STAMP)test  ## look for new failing cases for MINUTES (10)
 	$(BIN)/python tests/fuzz.py --minutes $(MINUTES) $(ARGS)
 
@@ -59,7 +64,7 @@ bench: $(STAMP)bench  ## run the benchmarks
 	$(BIN)/python -m benchmarks $(ARGS)
 
 clean:  ## remove the environment and everything built
-	rm -rf $(VENV) build dist docs/_build docs/generated docs/gallery
+	rm -rf $(VENV) $(OMICS) build dist docs/_build docs/generated docs/gallery
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -92,4 +97,11 @@ $(STAMP)demo: pyproject.toml | $(STAMP)lokl
 $(STAMP)%: pyproject.toml | $(STAMP)lokl
 	@cmp -s $< $@ || { echo 'installing the tools of "$*" into $(VENV) ...'; \
 	  $(PIP) install --quiet --group $*; }
+	@cp $< $@
+
+$(OMICS)/ready: pyproject.toml | $(STAMP)venv
+	@cmp -s $< $@ || { echo 'installing the tools of "containers" into $(OMICS) ...'; \
+	  $(PYTHON) -m venv --clear $(OMICS) && \
+	  $(OMICS)/bin/python -m pip install --quiet 'pip>=25.1' && \
+	  $(OMICS)/bin/python -m pip install --quiet --editable '.[data,files,report,omics]' --group containers; }
 	@cp $< $@
