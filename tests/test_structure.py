@@ -71,6 +71,7 @@ def test_every_method_is_listed_where_types_are_checked():
         "survival_target",
         "RegionClassifier",
         "RegionRegressor",
+        "RegionSurvival",
         "__version__",
     }
     assert set(lokl.__all__) == {*NAMES, *AUTO, *more}

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lokl.persistence import save as save
     from lokl.regions import RegionClassifier as RegionClassifier
     from lokl.regions import RegionRegressor as RegionRegressor
+    from lokl.regions import RegionSurvival as RegionSurvival
     from lokl.search.auto import AutoMKLClassifier as AutoMKLClassifier
     from lokl.search.auto import AutoMKLRegressor as AutoMKLRegressor
     from lokl.search.auto import AutoMKLSurvival as AutoMKLSurvival

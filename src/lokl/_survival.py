@@ -198,6 +198,13 @@ def kaplan_meier(y: Array) -> StepFunction:
     return StepFunction(times, np.cumprod(1.0 - events / at_risk), 1.0)
 
 
+def nelson_aalen(y: Array, weight: Array | None = None) -> StepFunction:
+    """Return the Nelson-Aalen estimate of the cumulative hazard; samples may have weights."""
+    times, events, _, at_risk = risk_table(y, weight)
+    rate = np.divide(events, at_risk, out=np.zeros_like(at_risk), where=at_risk > 0)
+    return StepFunction(times, np.cumsum(rate))
+
+
 def deviance_residuals(y: Array, weight: Array) -> Array:
     """Return the deviance residuals of the model without covariates, (n_samples,).
 
@@ -207,9 +214,7 @@ def deviance_residuals(y: Array, weight: Array) -> Array:
     large for early events and negative for samples that survive long. It depends on the order of
     the times only.
     """
-    times, events, _, at_risk = risk_table(y, weight)
-    rate = np.divide(events, at_risk, out=np.zeros_like(at_risk), where=at_risk > 0)
-    hazard = np.cumsum(rate)[np.searchsorted(times, y["time"])]
+    hazard = nelson_aalen(y, weight)(y["time"])
     event = y["event"].astype(float)
     # Only events of weight zero can have a cumulative hazard of zero.
     log = np.log(np.maximum(hazard, np.finfo(float).tiny))

@@ -8,7 +8,9 @@ import pytest
 from method_cases import SURVIVAL, make
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import lokl
 from lokl import KernelSearchCV
@@ -139,8 +141,6 @@ def test_risks_order_new_samples(name):
     assert model.score(FRESH, LATER) == expected > 0.7
     parts = model.contributions(FRESH)
     np.testing.assert_allclose(parts.sum(axis=1) + model.intercept_, model.predict(FRESH))
-    with pytest.raises(ValueError, match="sample_weight"):
-        model.score(FRESH, LATER, np.ones(80))
 
 
 @every_model
@@ -258,6 +258,44 @@ def test_a_search_finds_what_scikit_learn_finds(name, table):
     np.testing.assert_allclose(*scores, atol=2e-3)
     assert ours.best_score_ > 0.7
     assert cross_val_score(survival(name), X, y, cv=cv).shape == (3,)
+
+
+@every_estimator
+@pytest.mark.parametrize("loss", ["censored", "squared"])
+def test_a_search_with_weights_finds_what_scikit_learn_finds(name, loss):
+    # The weights are for the fit; concordance has none.
+    weight = np.random.RandomState(0).choice([1.0, 2.0], len(X))
+    grid = {"C": [0.1, 1.0], "kernels": [[RBF(0.01)], [RBF(0.1)], [RBF(10.0)]]}
+    # An int is the number of folds, stratified by event.
+    folds = list(StratifiedKFold(3).split(X, Y["event"]))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the best")
+        ours = KernelSearchCV(survival(name, loss=loss), grid, cv=3, n_jobs=1)
+        ours.fit(X, Y, sample_weight=weight)
+        warnings.filterwarnings("ignore", ".* does not support sample_weight")
+        theirs = GridSearchCV(survival(name, loss=loss), grid, cv=folds)
+        theirs.fit(X, Y, sample_weight=weight)
+    scores = (s.cv_results_["mean_test_score"] for s in (ours, theirs))
+    np.testing.assert_allclose(*scores, atol=2e-3)
+    assert ours.best_score_ > 0.7
+    again = clone(ours.best_estimator_).fit(X, Y, sample_weight=weight)
+    np.testing.assert_allclose(ours.predict(FRESH), again.predict(FRESH), atol=1e-6)
+    assert ours.score(FRESH, LATER) == ours.best_estimator_.score(FRESH, LATER)
+
+
+@pytest.mark.parametrize("in_pipeline", [False, True])
+def test_folds_of_a_search_have_equal_shares_of_events(in_pipeline):
+    order = np.argsort(Y["event"])
+    model, grid = survival("UniformMKLSurvival"), {"C": [0.1, 1.0]}
+    if in_pipeline:
+        model, grid = make_pipeline(StandardScaler(), model), {"uniformmklsurvival__C": [0.1, 1.0]}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the best")
+        for cv in (5, StratifiedKFold(5)):
+            results = KernelSearchCV(model, grid, cv=cv).fit(X[order], Y[order]).cv_results_
+            # Unstratified folds of samples in this order lack events, and have no concordance.
+            assert np.isfinite(results["mean_test_score"]).all()
+            assert min(results["mean_test_score"]) > 0.7
 
 
 @every_model

@@ -152,9 +152,29 @@ def survival_at(model: Any, X: Any, times: Array) -> Array:
     times : array of shape (n_times,)
         Probabilities stay the same after the last time of the training samples.
     """
+    return _curves_at(model, X, times, "predict_survival_function", 1.0)
+
+
+def hazard_at(model: Any, X: Any, times: Array) -> Array:
+    """Return the predicted cumulative hazard until some times; see :func:`survival_at`."""
+    return _curves_at(model, X, times, "predict_cumulative_hazard_function", 0.0)
+
+
+def _curves_at(model: Any, X: Any, times: Array, method: str, before: float) -> Array:
     outer, prepared = next(iter(model_layers(model, X)))
-    values = outer.predict_survival_function(prepared, return_array=True)
-    return np.asarray(steps_at(outer.unique_times_, np.asarray(values), times, 1.0))
+    values = getattr(outer, method)(prepared, return_array=True)
+    return np.asarray(steps_at(outer.unique_times_, np.asarray(values), times, before))
+
+
+def risk_of_time(time: Array) -> Array:
+    """Return minus the log of each time; raise ValueError if a time is zero."""
+    if not (time > 0).all():
+        row = int(np.argmin(time > 0))
+        raise ValueError(
+            f"time must be positive if log_time=True, got {time[row]} in row {row}; remove "
+            "the sample, or give it a small positive time"
+        )
+    return np.asarray(-np.log(time))
 
 
 class SurvivalMixin:
@@ -187,7 +207,8 @@ class SurvivalMixin:
         """
         return self._decode(self._decisions(X))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    # Without sample weights, so that searches with weights do not pass them on to the score.
+    def score(self, X: Any, y: Any) -> float:
         """Return Harrell's concordance index of the predicted risks.
 
         Parameters
@@ -195,16 +216,12 @@ class SurvivalMixin:
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : structured array, data frame or array of shape (n_samples, 2)
             Events and times.
-        sample_weight : None
-            Concordance has no weights; given weights raise ValueError.
 
         Returns
         -------
         float
             1 for perfect order, 0.5 for chance.
         """
-        if sample_weight is not None:
-            raise ValueError("the concordance index has no sample weights; omit sample_weight")
         y = read_target(y)
         return float(concordance_index(y["event"], y["time"], self.predict(X)).cindex)
 
@@ -285,6 +302,11 @@ class Survival(SurvivalMixin, KernelEstimator):
 
     _is_common = True
 
+    @property
+    def _predicts_log_time(self) -> bool:
+        """Whether risks are minus log times, and can be compared between different models."""
+        return self.loss == "censored" and self.log_time
+
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> Training:
         return super()._validate(X, as_columns(read_target(y)), sample_weight)
 
@@ -302,13 +324,7 @@ class Survival(SurvivalMixin, KernelEstimator):
     def _risk(self, time: Array, weight: Array) -> Array:
         """Return the risk that corresponds to each time."""
         if self.log_time:
-            if not (time > 0).all():
-                row = int(np.argmin(time > 0))
-                raise ValueError(
-                    f"time must be positive if log_time=True, got {time[row]} in row {row}; remove "
-                    "the sample, give it a small positive time, or set log_time=False"
-                )
-            return -np.log(time)
+            return risk_of_time(time)
         mean = float(np.average(time, weights=weight))
         return -time / mean if mean > 0 else -time
 

@@ -1,4 +1,4 @@
-"""Classifiers and regressors for many samples, with one model in each region."""
+"""Estimators for many samples, with one model in each region."""
 
 import logging
 from abc import abstractmethod
@@ -8,19 +8,22 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier, is_regressor
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier, is_regressor
+from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from lokl._arrays import Array, column, row_hashes
 from lokl._frames import as_pandas, labelled
+from lokl._survival import as_columns, as_target, read_target
 from lokl._threads import single_threaded_blas, threads_for
 from lokl._warnings import DeferredWarnings
-from lokl.base import KernelEstimator, setting, settings
+from lokl.base import KernelEstimator, Survival, setting, settings
 from lokl.base.estimator import ExplanationMixin
 from lokl.base.model import atomic_fit, publish
 from lokl.base.settings import JOBS, SEED, Rule, anything, check_settings, count, one_of, or_none
+from lokl.base.survival import SurvivalMixin, check_any_event, risk_of_time
 from lokl.base.targets import (
     ClassDecisionMixin,
     ProbabilityMixin,
@@ -31,7 +34,11 @@ from lokl.base.targets import (
 from lokl.base.training import check_samples, check_weights, with_absent_views
 from lokl.kernels import RBF
 from lokl.kernels.dictionaries import named_kernels
-from lokl.methods.uniformmkl import UniformMKLClassifier, UniformMKLRegressor
+from lokl.methods.uniformmkl import (
+    UniformMKLClassifier,
+    UniformMKLRegressor,
+    UniformMKLSurvival,
+)
 from lokl.regions.fitting import LocalRegions, RegionBackend, RegionData, tune_regions
 from lokl.regions.model import PartitionedModel
 from lokl.regions.scaling import learn_feature_scale, scale_columns
@@ -61,7 +68,7 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
         Tree of each partition.
     estimators_ : list of lists
         Fitted estimators, by partition and region; None for a region with samples of one class
-        only, or with a single sample.
+        only, without an event, or with a single sample.
     region_sizes_ : list of arrays
         Number of training samples of each region, by partition.
     feature_scale_ : array of shape (n_features,) or None
@@ -112,7 +119,7 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
         or_none(one_of("shared", "each")),
         'How the values of `param_grid` are chosen: "shared", by cross-validation in four regions, '
         'the same for all; "each", in every region by itself; None, not at all. Regions with fewer '
-        "than 100 samples, or fewer than five of a class, are left out.",
+        "than 100 samples, or fewer than five of a class or five events, are left out.",
     )
     param_grid: Any = setting(
         None,
@@ -144,8 +151,16 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
         """Return the estimator, or the default for targets of this standard deviation."""
 
     @abstractmethod
+    def _suits(self, estimator: Any) -> tuple[bool, str]:
+        """Return whether an estimator can be fitted in a region, and what it has to be."""
+
+    @abstractmethod
     def _encode_targets(self, y: Array, weight: Array | None) -> tuple[Array, dict[str, Any]]:
         """Return class indices or targets, and the attributes that they define."""
+
+    def _spread(self, data: RegionData) -> float:
+        """Return the unit of costs and tolerances of the default estimator."""
+        return target_spread(data.y, data.weight)
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -155,6 +170,7 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,), or (n_samples, n_targets) for regressors
+            Events and times for survival models, as for other survival models.
         sample_weight : array-like of shape (n_samples,), optional
             Within a region, a sample of weight 2 counts like two equal rows. Samples of weight 0
             are ignored.
@@ -178,7 +194,7 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
                 X = scale_columns(X, scale)
                 data = data._replace(samples=scale_columns(data.samples, scale))
             divide = partial(LocalRegions, X, data, self.n_jobs)
-            spread = target_spread(data.y, data.weight) if data.classes is None else 1.0
+            spread = self._spread(data) if data.classes is None else 1.0
             learned = self._learn(divide, seed, spread, data.classes, column(y).shape[1])
         attributes |= {**learned, "feature_scale_": scale, "_row_hashes": row_hashes(X)}
         publish(self, attributes)
@@ -224,7 +240,7 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
         spread : float
             Standard deviation of the targets; 1 for classification.
         classes : array of shape (n_classes,) or None
-            None for regression.
+            None for regression and censored times.
         n_targets : int
             1 for classification.
         """
@@ -274,10 +290,7 @@ class RegionEstimator(MetaEstimatorMixin, ExplanationMixin, BaseEstimator):
                 "estimator must be an estimator of lokl, such as UniformMKLClassifier(), a "
                 f"pipeline that ends in one, or None, got {estimator!r}"
             )
-        suits, kind = is_regressor(estimator), "regressor"
-        if is_classifier(self):
-            suits = is_classifier(estimator) and hasattr(estimator, "decision_function")
-            kind = "classifier with decision_function"
+        suits, kind = self._suits(estimator)
         if not suits:
             raise ValueError(
                 f"estimator of {type(self).__name__} must be a {kind}, got {estimator!r}"
@@ -391,6 +404,7 @@ class RegionClassifier(ProbabilityMixin, ClassDecisionMixin, RegionEstimator):
     See Also
     --------
     lokl.RegionRegressor : The same for numeric targets.
+    lokl.RegionSurvival : The same for censored times.
     lokl.distributed.fit : The same on Dask collections.
     lokl.solvers.Primal : One model of low rank instead.
 
@@ -426,6 +440,10 @@ class RegionClassifier(ProbabilityMixin, ClassDecisionMixin, RegionEstimator):
         make: Any = UniformMKLClassifier
         return make([RBF()], tol=_TOLERANCE) if self.estimator is None else self.estimator
 
+    def _suits(self, estimator: Any) -> tuple[bool, str]:
+        suits = is_classifier(estimator) and hasattr(estimator, "decision_function")
+        return suits, "classifier with decision_function"
+
     def _encode_targets(self, y: Array, weight: Array | None) -> tuple[Array, dict[str, Any]]:
         classes, codes, tie = learned_classes(type(self).__name__, y, weight)
         return codes, {"classes_": classes, "_tie": tie}
@@ -456,6 +474,7 @@ class RegionRegressor(TargetDecisionMixin, RegionEstimator):
     See Also
     --------
     lokl.RegionClassifier : The same for classes.
+    lokl.RegionSurvival : The same for censored times.
     lokl.distributed.fit : The same on Dask collections.
 
     Examples
@@ -475,9 +494,103 @@ class RegionRegressor(TargetDecisionMixin, RegionEstimator):
         make: Any = UniformMKLRegressor
         return make([RBF()], C=spread, epsilon=_EPSILON * spread, tol=_TOLERANCE * spread)
 
+    def _suits(self, estimator: Any) -> tuple[bool, str]:
+        return is_regressor(estimator), "regressor"
+
     def _encode_targets(self, y: Array, weight: Array | None) -> tuple[Array, dict[str, Any]]:
         y = np.asarray(y, dtype=np.float64)
         return y, {"_one_target": y.ndim == 1}
 
     def _tasks(self) -> tuple[str, Sequence[Any]]:
         return "target", range(self._model.n_targets)
+
+
+@settings
+class RegionSurvival(SurvivalMixin, RegionEstimator):
+    """Survival model for many samples, with one model in each region.
+
+    A tree divides the samples into regions of bounded size; every split is found by 2-means. A copy
+    of the estimator is fitted in each region, including its kernel weights and survival curves. The
+    risk and the curves of a new sample are those of the model of its region. Time and memory grow
+    linearly with the number of samples, instead of quadratically as for one SVM on all of them.
+
+    Risks of different regions are compared with each other. Therefore the estimator must predict
+    log times: ``loss="censored"`` and ``log_time=True``. The squared loss and the trusted vote have
+    risks relative to the other samples of a region.
+
+    With several partitions (`covers`) or with overlap, the risk and the cumulative hazard are means
+    over the regions of a sample. A region without an event predicts its latest time, and no event.
+    Curves stay the same after the latest training time of the region.
+
+    Attributes
+    ----------
+    unique_times_ : array of shape (n_times,)
+        Times of the training samples with a weight, at which predicted curves may change.
+
+    See Also
+    --------
+    lokl.RegionClassifier : The same for classes.
+    lokl.RegionRegressor : The same for numeric targets.
+    lokl.UniformMKLSurvival : One model for all samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import lokl
+    >>> rng = np.random.RandomState(0)
+    >>> X, ends = rng.normal(size=(2000, 3)), rng.exponential(size=(2000, 2))
+    >>> event, censored = ends[:, 0] * np.exp(-2 * X[:, 0]), 3 * ends[:, 1]
+    >>> y = lokl.survival_target(event <= censored, np.minimum(event, censored))
+    >>> estimator = lokl.UniformMKLSurvival(["rbf"])
+    >>> model = lokl.RegionSurvival(estimator, max_region_size=500, random_state=0).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    0.85
+    """
+
+    def _region_estimator(self, spread: float = 1.0) -> Any:
+        if self.estimator is not None:
+            return self.estimator
+        make: Any = UniformMKLSurvival
+        return make([RBF()], C=spread, epsilon=_EPSILON * spread, tol=_TOLERANCE * spread)
+
+    def _suits(self, estimator: Any) -> tuple[bool, str]:
+        model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+        suits = isinstance(model, Survival) and model._predicts_log_time
+        return suits, (
+            "survival model of log times, which are comparable between regions: "
+            "UniformMKLSurvival, LpMKLSurvival, SimpleMKLSurvival, ExpertAverageSurvival or "
+            'LDMKLSurvival with loss="censored" and log_time=True'
+        )
+
+    def _check_estimator(self) -> None:
+        super()._check_estimator()
+        if self.tune is None or self.param_grid is None:
+            return
+        for params in ParameterGrid(self.param_grid):
+            suits, kind = self._suits(clone(self._region_estimator()).set_params(**params))
+            if not suits:
+                raise ValueError(
+                    f"param_grid of RegionSurvival has {params}; it must give a {kind}"
+                )
+
+    def _validate_training(
+        self, X: Any, y: Any, weight: Any, *, part: bool = False
+    ) -> tuple[Any, RegionData]:
+        return super()._validate_training(X, as_columns(read_target(y)), weight, part=part)
+
+    def _encode_targets(self, y: Array, weight: Array | None) -> tuple[Array, dict[str, Any]]:
+        weight = np.ones(len(y)) if weight is None else weight
+        check_any_event(self, y, weight)
+        risk_of_time(y[:, 1])
+        return as_target(y), {"unique_times_": np.unique(y[weight > 0, 1])}
+
+    def _spread(self, data: RegionData) -> float:
+        return target_spread(np.log(data.y["time"]), data.weight)
+
+    def _cumulative_hazards(self, X: Any) -> Array:
+        return self._compute("cumulative_hazard", X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags

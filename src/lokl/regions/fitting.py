@@ -15,8 +15,10 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from lokl._arrays import Array, column
+from lokl._survival import as_columns, nelson_aalen
 from lokl._threads import run_calls, single_threaded, threads_for
 from lokl._warnings import capture_warnings, reissue
+from lokl.base.survival import ProportionalHazards, folds_by_time, risk_of_time
 from lokl.kernels import RBF
 from lokl.regions.model import ConstantRegion, FittedRegion, RegionModel, take
 from lokl.regions.tree import Membership, RegionTree, TreeGrower
@@ -46,10 +48,10 @@ class RegionData(NamedTuple):
     samples : {array, CSR matrix, data frame} of shape (n_samples, n_features)
         Samples for the estimators.
     y : array of shape (n_samples,) or (n_samples, n_targets)
-        Indices of the classes, or targets.
+        Indices of the classes, or targets; structured for censored times.
     weight : array of shape (n_samples,) or None
     classes : array of shape (n_classes,) or None
-        Classes of all regions; None for regression.
+        Classes of all regions; None for regression and censored times.
     """
 
     samples: Any
@@ -61,6 +63,11 @@ class RegionData(NamedTuple):
     def labels(self) -> Array:
         """Labels of classification or targets of regression, for the estimators."""
         return self.y if self.classes is None else self.classes[self.y]
+
+    @property
+    def is_censored(self) -> bool:
+        """Whether targets are events and censored times."""
+        return self.y.dtype.names is not None
 
     def take(self, rows: Array) -> "RegionData":
         """Return some of the samples."""
@@ -82,8 +89,10 @@ class RegionData(NamedTuple):
         return data._replace(weight=degree if data.weight is None else data.weight * degree)
 
     def has_folds(self, rows: Any = slice(None)) -> bool:
-        """Whether cross-validation on some rows has enough samples, and all classes per fold."""
+        """Whether some rows are enough for folds with all classes, or with events."""
         y = self.y[rows]
+        if self.is_censored and y["event"].sum() < _N_FOLDS:
+            return False
         if len(y) < _FEWEST_TO_VALIDATE or self.classes is None:
             return len(y) >= _FEWEST_TO_VALIDATE
         counts = np.bincount(y)
@@ -104,6 +113,12 @@ def fit_region(estimator: Any, grid: Any, data: RegionData, seed: int) -> Region
     seed : int
         Used for every ``random_state`` that the estimator leaves at None.
     """
+    if data.is_censored and (len(data.y) < 2 or not data.y["event"].any()):
+        # Without an event, any later time has no loss either.
+        latest = risk_of_time(data.y["time"]).min(keepdims=True)
+        hazard = nelson_aalen(data.y, data.weight)
+        hazards = ProportionalHazards(hazard.x, hazard.y, slope=0.0, centre=0.0)
+        return ConstantRegion(latest, np.empty(0), hazards)
     if data.classes is None:
         if len(data.y) < 2:
             return ConstantRegion(column(data.y).mean(axis=0), np.empty(0))
@@ -328,11 +343,14 @@ def _search(
 ) -> Any:
     """Search a grid in one region, without warnings about the edge of the grid there."""
     splitter = KFold if data.classes is None else StratifiedKFold
+    cv: Any = splitter(_N_FOLDS, shuffle=True, random_state=seed % 2**32)
+    if data.is_censored:
+        cv = folds_by_time(as_columns(data.y), _N_FOLDS)
     make: Any = KernelSearchCV
     search = make(
         with_seed(estimator, seed),
         grid,
-        cv=splitter(_N_FOLDS, shuffle=True, random_state=seed % 2**32),
+        cv=cv,
         adaptive=True,
         refit=refit,
         n_jobs=n_jobs,

@@ -1,7 +1,8 @@
 """Fitted models of regions, and their combined outputs for samples.
 
 An output has the name of the estimator method that returns it: "decision_function",
-"predict_proba", "weights" or "contributions". "predict" stands for the decisions that it needs.
+"predict_proba", "weights" or "contributions". "predict" stands for the decisions that it needs, and
+"cumulative_hazard" for cumulative hazards at the times of all regions.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,10 @@ from typing import Any
 import numpy as np
 
 from lokl._arrays import Array, column
+from lokl._survival import steps_at
 from lokl._threads import run_calls, single_threaded
+from lokl.base.model import model_layers
+from lokl.base.survival import ProportionalHazards, hazard_at
 from lokl.gates.base import normalized_weights
 from lokl.kernels.samples import split_missing
 from lokl.regions.tree import RegionTree
@@ -20,10 +24,21 @@ from lokl.regions.tree import RegionTree
 
 @dataclass(frozen=True, eq=False)
 class ConstantRegion:
-    """Region with a single sample or a single class, which is predicted everywhere."""
+    """Region whose samples determine one prediction: there is one of them, one class, no event."""
 
     decision: Array  # (n_tasks,)
     probability: Array  # (n_classes,), empty for regression
+    hazards: ProportionalHazards | None = None  # for censored times
+
+    @property
+    def times(self) -> Array:
+        """Times at which survival curves may change."""
+        return np.empty(0) if self.hazards is None else self.hazards.times
+
+    def cumulative_hazard(self, X: Any, times: Array) -> Array:
+        """Return the cumulative hazard until each time, the same for every sample."""
+        assert self.hazards is not None
+        return np.asarray(steps_at(self.hazards.times, self.hazards.baseline, times, 0.0))
 
     def compute(self, output: str, X: Any, names: Sequence[str], bounded: bool) -> Any:
         """Return the value for every sample; weights and contributions of all kernels are 0."""
@@ -49,6 +64,15 @@ class FittedRegion:
     fitted: Any
     codes: Array | None = None
     n_classes: int = 0
+
+    @property
+    def times(self) -> Array:
+        """Times at which survival curves may change."""
+        return np.asarray(next(iter(model_layers(self.fitted)))[0].unique_times_)
+
+    def cumulative_hazard(self, X: Any, times: Array) -> Array:
+        """Return the cumulative hazard until each time, (n_samples, n_times)."""
+        return hazard_at(self.fitted, X, times)
 
     def compute(self, output: str, X: Any, names: Sequence[str], bounded: bool) -> Array:
         """Compute an output for samples.
@@ -181,6 +205,12 @@ class PartitionedModel:
             present = split_missing(self.kernels, self.kernel_names, X)[1]
         return normalized_weights(values, present)
 
+    @property
+    def times(self) -> Array:
+        """Increasing times at which survival curves of any region may change."""
+        times = [model.times for part in self.models for model in part if model is not None]
+        return np.unique(np.concatenate(times))
+
     def shape(self, output: str) -> tuple[int, ...]:
         """Return the shape of an output for one sample."""
         n_tasks = self.n_classes if self.n_classes > 2 else self.n_targets
@@ -198,11 +228,12 @@ class PartitionedModel:
         Regions whose model is stored elsewhere add zeros. The results of several objects that store
         different models therefore sum to the complete result. Parameters as in :meth:`compute`.
         """
-        shape = self.shape(output)
+        times = self.times if output == "cumulative_hazard" else None
+        shape = self.shape(output) if times is None else times.shape
         total = np.zeros((X.shape[0], *shape))
         for tree, models in zip(self.trees, self.models, strict=True):
             tasks = [
-                (region, partial(self._region_output, output, model, samples, region.rows))
+                (region, partial(self._region_output, output, model, samples, region.rows, times))
                 for region, model in zip(tree.divide(X), models, strict=True)
                 if len(region.rows) and model is not None
             ]
@@ -214,7 +245,11 @@ class PartitionedModel:
                 total[region.rows] += values
         return total / len(self.trees) if len(self.trees) > 1 else total
 
-    def _region_output(self, output: str, model: RegionModel, samples: Any, rows: Array) -> Any:
+    def _region_output(
+        self, output: str, model: RegionModel, samples: Any, rows: Array, times: Array | None
+    ) -> Any:
+        if times is not None:
+            return model.cumulative_hazard(take(samples, rows), times)
         bounded = len(self.trees) > 1 or self.trees[0].overlaps
         return model.compute(output, take(samples, rows), self.kernel_names, bounded)
 

@@ -17,6 +17,7 @@ from scipy.optimize import minimize
 from sklearn.preprocessing import StandardScaler
 
 from lokl._arrays import Array, column, is_sparse, squared_norms
+from lokl._survival import deviance_residuals
 from lokl._threads import run_calls, single_threaded, threads_for
 from lokl.regions.fitting import LocalRegions, RegionData
 from lokl.regions.tree import TreeGrower, fill_missing
@@ -160,9 +161,15 @@ class KernelRegressionError:
 
 
 def _standard_targets(data: RegionData) -> Array:
-    """Return standardised targets, signs of two classes or indicators of several, (n, tasks)."""
+    """Return standardised targets, signs of two classes or indicators of several, (n, tasks).
+
+    The targets of censored times are deviance residuals.
+    """
     if data.classes is None:
-        y = column(data.y)
+        y = data.y
+        if data.is_censored:
+            y = deviance_residuals(y, np.ones(len(y)) if data.weight is None else data.weight)
+        y = column(y)
         deviation = y.std(axis=0)
         return np.asarray((y - y.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))
     if len(data.classes) == 2:

@@ -17,9 +17,10 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_method_params, indexable
 
 from lokl._frames import as_pandas
+from lokl._survival import read_target
 from lokl._threads import single_threaded_blas
 from lokl._warnings import DeferredWarnings
-from lokl.base.model import atomic_fit, publish
+from lokl.base.model import atomic_fit, model_layers, publish
 from lokl.base.settings import (
     CALLBACK,
     FLAG,
@@ -33,6 +34,7 @@ from lokl.base.settings import (
     setting,
     settings,
 )
+from lokl.base.survival import SurvivalMixin
 from lokl.search.calibration import CalibratedPredictions, calibrate_fold_results
 from lokl.search.cross_validation import as_indices, sample_weight_params
 from lokl.search.evaluation import evaluate_candidates
@@ -139,7 +141,8 @@ class KernelSearchCV(CalibratedPredictions, BaseSearchCV):
     cv: Any = setting(
         5,
         anything("int, splitter or iterable of splits"),
-        "An int is the number of folds, stratified for classifiers.",
+        "An int is the number of folds, stratified for classifiers, and by event for censored "
+        "times.",
     )
     scoring: Any = setting(
         None,
@@ -274,10 +277,22 @@ class KernelSearchCV(CalibratedPredictions, BaseSearchCV):
             verbose=self.verbose,
         )
 
+    def _is_survival(self) -> bool:
+        return isinstance(next(iter(model_layers(self.estimator)))[0], SurvivalMixin)
+
+    def _check_scorers_accept_sample_weight(self) -> bool:
+        # Concordance has no weights. A warning about every search with weights would not help.
+        if self.scoring is None and self._is_survival():
+            return False
+        return bool(super()._check_scorers_accept_sample_weight())
+
     def _splits(self, X: Any, y: Any, split_params: Any) -> list[Fold]:
+        stratified = is_classifier(self.estimator)
+        if self._is_survival():
+            y, stratified = read_target(y)["event"], True
         # The estimator checks for infinite targets and NaN.
         with np.errstate(invalid="ignore"):
-            cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+            cv = check_cv(self.cv, y, classifier=stratified)
         expected = cv.get_n_splits(X, y, **split_params)
         splits = as_indices(cv.split(X, y, **split_params))
         if len(splits) != expected:

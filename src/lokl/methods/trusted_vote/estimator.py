@@ -597,6 +597,8 @@ class TrustedVoteSurvival(_TrustedVote, Survival):
 
     n_bins: int = setting(20, count(2), "Number of intervals of time at most.")
 
+    _predicts_log_time = False
+
     def _outcomes(self, training: Training) -> Sequence[Outcomes]:
         (problem,) = training.problems
         neutral = float(np.average(problem.target, weights=training.weight))

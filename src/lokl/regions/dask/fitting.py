@@ -20,6 +20,7 @@ from lokl._threads import single_threaded
 from lokl._warnings import DeferredWarnings, capture_warnings, reissue
 from lokl.base.model import publish
 from lokl.base.settings import check_settings
+from lokl.base.survival import SurvivalMixin
 from lokl.base.targets import sorted_classes, spread_of_moments
 from lokl.base.training import ALL_ZERO
 from lokl.regions.dask import graph
@@ -110,6 +111,11 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any = None, client: Any = Non
 
 
 def _checked_copy(model: Any) -> RegionEstimator:
+    if isinstance(model, SurvivalMixin):
+        raise ValueError(
+            f"{type(model).__name__} is not supported on Dask collections; fit it on samples in "
+            "memory, for example on a part of the rows"
+        )
     if not isinstance(model, RegionEstimator):
         is_class = isinstance(model, type)
         kind = "RegionRegressor" if not is_class and is_regressor(model) else "RegionClassifier"
