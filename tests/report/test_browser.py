@@ -9,11 +9,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from browser import CHROMIUM, Browser
 from looks import AXES, CARD, CONTRAST, STATE, STICKS_OUT, STOPS, TOO_WIDE, visible
 from report_cases import examples, explanation, report
 from study_cases import like_a_study
 
+from browser import CHROMIUM, Browser
 from lokl.report import render
 
 pytestmark = [
