@@ -49,6 +49,12 @@ def test_the_package_is_the_command_too():
     assert done.stdout.startswith("lokl ")
 
 
+def test_the_list_of_commands_has_whole_sentences():
+    shown = CliRunner().invoke(app, ["--help"]).stdout.partition("Commands:")[2]
+    assert "..." not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
 @pytest.mark.parametrize("command", ["compare", "fit", "predict", "explain", "info", "reproduce"])
 def test_help_has_words_for_values_and_groups(command):
     shown = CliRunner().invoke(app, [command, "--help"]).stdout

@@ -25,10 +25,12 @@ from lokl.cli.options import (
     takes,
 )
 from lokl.cli.results import show_results
-from lokl.cli.terminal import print_notes, print_wrapped
+from lokl.cli.terminal import print_notes, print_wrapped, terminal_width
 
 # Characters of the progress bar, and numbers of a unit of time below which it is used.
 _BAR = 36
+# Characters around the bar and the text of the progress.
+_GAPS = 4
 _MOST = {"s": 100.0, "min": 100.0, "h": float("inf")}
 
 
@@ -219,8 +221,11 @@ class _ClockColumn(ProgressColumn):
         share, left = self._clock.share, timedelta(seconds=round(self._clock.left))
         shown = str(left).removeprefix("0:")
         line = Table.grid(padding=(0, 1))
-        text = f"{self._clock.current or task.description} · {100 * share:.0f} % · {shown} left"
-        line.add_row("", ProgressBar(total=1.0, completed=share, width=_BAR), text)
+        step = self._clock.current or task.description
+        text = " · ".join(part for part in (step, f"{100 * share:.0f} %", f"{shown} left") if part)
+        # One line: a long step takes its room from the bar.
+        room = max(terminal_width() - len(text) - _GAPS, 1)
+        line.add_row("", ProgressBar(total=1.0, completed=share, width=min(_BAR, room)), text)
         return line
 
 

@@ -102,7 +102,8 @@ _METAVARS = {
     "output": "PATH",
     "gammas": "NUMBER",
     "solver": "NAME",
-    **dict.fromkeys(("target", "on", "groups", "cohort", "leave_one_group_out"), "COLUMN"),
+    **dict.fromkeys(("target", "time", "event", "on", "groups"), "COLUMN"),
+    **dict.fromkeys(("cohort", "leave_one_group_out"), "COLUMN"),
     **dict.fromkeys(("test", "gene_sets"), "FILE"),
     "gene_sets_rest": "NAME",
     "covariates": "COLUMN,...",
@@ -115,8 +116,8 @@ _METAVARS = {
 # Groups of options in the help, in their order.
 _GROUPS = {
     "Tables": (
-        *("target", "on", "views", "groups", "cohort", "test", "covariates", "covariates_as"),
-        *("kinds", "task", "positive", "na", "delimiter"),
+        *("target", "time", "event", "on", "views", "groups", "cohort", "test", "covariates"),
+        *("covariates_as", "kinds", "task", "positive", "na", "delimiter"),
         *("gene_sets", "gene_sets_size", "gene_sets_rest"),
     ),
     "Models and scores": ("methods", "method", "cost", "score", "goal"),
@@ -124,10 +125,16 @@ _GROUPS = {
     "Output": ("output", "overwrite", "as_json", "sample", "coverage"),
 }
 _OTHER = "Other options"
+# Characters that the first sentence of every command is below.
+_SENTENCE = 200
 
 
 class GroupedCommand(TyperCommand):
     """A command whose help lists options in groups, with words for their values."""
+
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """Return the whole first sentence: the list of commands wraps it."""
+        return super().get_short_help_str(max(limit, _SENTENCE))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and the groups of options."""

@@ -398,9 +398,10 @@ def fetch_missing(names: Iterable[str], download: bool) -> dict[str, str]:
             except (DatasetError, ImportError) as reason:
                 missing[name] = str(reason)
     if names and len(missing) == len(names):
+        cause = f" ({missing[names[0]]})" if download else ""
         raise MissingDatasetError(
-            f"{', '.join(names)}: not on this machine ({missing[names[0]]}); set LOKL_DATA to a "
-            f"folder with the files, or run `lokl datasets fetch {' '.join(names)}`"
+            f"{', '.join(names)}: not on this machine{cause}; set LOKL_DATA to a folder with the "
+            f"files, or run `lokl datasets fetch {' '.join(names)}`"
         )
     return missing
 
