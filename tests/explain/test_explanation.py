@@ -354,6 +354,7 @@ def test_samples_tables_and_pages():
     assert missing.present is False
     assert missing.trust is missing.contribution is missing.predicts is None
     assert "missing" in str(sample)
+    assert repr(sample) == str(sample)
     table = found.to_frame()
     assert table.index.tolist() == frame.index.tolist()
     assert table[f"trust {found.views[1]}"].tolist() == found.trust[:, 1].tolist()
@@ -361,6 +362,7 @@ def test_samples_tables_and_pages():
     plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert plain["samples"][k]["id"] == f"p{k}"
     assert plain["samples"][0]["truth"] is None
+    assert f"<td>{found.trust[0, 0]:.2f}</td>" in found._repr_html_()
     assert "<b>" not in replace(found, views=["<b>", "2", "3"])._repr_html_()
     assert not found.known[0]
     assert not found.wrong[0]

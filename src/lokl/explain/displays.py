@@ -46,7 +46,7 @@ def colour(k: int) -> str:
     return COLOURS[k % len(COLOURS)]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Display(ABC):
     """Base of displays: computed values, and how they are drawn on axes of matplotlib.
 
@@ -149,7 +149,7 @@ def _check_views(explanation: Explanation) -> Explanation:
     return explanation
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class TrustDisplay(ExplanationDisplay):
     """Trust in each view at each sample, or its weight if the model has no trust.
 
@@ -231,7 +231,7 @@ class TrustDisplay(ExplanationDisplay):
             ax.axhline(row - 0.5, color="white", linewidth=1.0)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ContributionDisplay(ExplanationDisplay):
     """Contribution of each view to one prediction, as a waterfall.
 
@@ -378,7 +378,7 @@ class PredictionDisplay(ExplanationDisplay):
         """Return the display of checked predictions."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ReliabilityDisplay(PredictionDisplay):
     """Share of correct predictions against the probability that was predicted for them.
 
@@ -450,7 +450,7 @@ class ReliabilityDisplay(PredictionDisplay):
         ax.legend(loc="upper left", frameon=False, fontsize=8)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class RiskCoverageDisplay(PredictionDisplay):
     """Error of the most confident predictions against their share.
 
@@ -514,7 +514,7 @@ class RiskCoverageDisplay(PredictionDisplay):
         ax.legend(frameon=False, fontsize=8)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class KernelMapDisplay(Display):
     """Samples in the plane of the two principal components of the learned kernel.
 

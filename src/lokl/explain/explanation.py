@@ -34,6 +34,8 @@ _VIEW_FIELDS = (
     "alone", "alone_probabilities", "weights", "trust", "contributions", "decisive", "familiarity",
     "alone_evidence", "without",
 )  # fmt: skip
+# Beginnings of the names of columns with numbers from 0 to 1.
+_SHARES = ("probability ", "survival ", "trust ", "disagreement")
 # Columns of one sample that are listed.
 _COLUMNS = 5
 # Characters of a line, of the longest bar and of the name of a view, other classes that are listed,
@@ -140,9 +142,9 @@ class ColumnContribution(NamedTuple):
     contribution: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SampleExplanation:
-    """Explanation of one prediction; ``print(sample)`` shows it as text.
+    """Explanation of one prediction, shown as text.
 
     Attributes
     ----------
@@ -316,6 +318,8 @@ class SampleExplanation:
     def __str__(self) -> str:
         sentences = [*self._background(), *self._table(), *self._remarks()]
         return "\n".join([self._headline(), *sentences])
+
+    __repr__ = __str__
 
     def _headline(self) -> str:
         text = f"{self.id} is predicted {_text(self.prediction)}"
@@ -848,8 +852,11 @@ class Explanation:
     def _repr_html_(self) -> str:
         """Return a short table of the first samples, for notebooks."""
         columns: dict[str, Any] = {"id": self.ids, **self.table(details=False)}
+        texts = {name: _share if name.startswith(_SHARES) else _text for name in columns}
         shown = range(min(len(self), _ROWS))
-        rows = [[_text(plain_value(values[k])) for values in columns.values()] for k in shown]
+        rows = [
+            [texts[name](plain_value(values[k])) for name, values in columns.items()] for k in shown
+        ]
         return html_table(repr(self)[1:-1], list(columns), rows)
 
 
@@ -910,6 +917,10 @@ def _bar(size: float) -> str:
         return ""
     middle = " " * _BAR
     return f"{'◀' + '━' * (drawn - 1):>{_BAR}}" if size < 0 else f"{middle}{'━' * (drawn - 1)}▶"
+
+
+def _share(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.2f}"
 
 
 def _text(value: Any) -> str:

@@ -81,7 +81,7 @@ class RefitDisplay(Display):
         return cls(cls._compute(estimator, X, y, **options)).plot(ax)  # type: ignore[call-arg]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ViewValueDisplay(RefitDisplay):
     """Score of a model with each set of views, best first, with 95 % intervals.
 
@@ -131,7 +131,7 @@ class ViewValueDisplay(RefitDisplay):
         ax.set_xlabel(sets.title.partition(": ")[2].partition(",")[0] or "score")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class WeightStabilityDisplay(RefitDisplay):
     """Mean weight of each kernel, with its spread between samples and its change between refits.
 
@@ -180,7 +180,7 @@ class WeightStabilityDisplay(RefitDisplay):
         ax.legend(ncols=2, fontsize=8, **below)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ColumnDisplay(ExplanationDisplay):
     """Importance of single columns, or their contributions to one prediction, largest first.
 
@@ -322,7 +322,7 @@ class ColumnDisplay(ExplanationDisplay):
         ax.set_title("; ".join(filter(None, [self.title, count])), fontsize="medium")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class SearchDisplay(Display):
     """Mean scores of the best candidates of a search, with standard errors.
 
@@ -437,7 +437,7 @@ def _leaderboard_candidates(model: Any) -> tuple[list[str], Array, Array, int]:
     return names, scores, errors, chosen
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class KernelAlignmentDisplay(Display):
     """Similarity of the kernels of the views to each other, and to the target.
 
@@ -519,7 +519,7 @@ class KernelAlignmentDisplay(Display):
         ax.figure.colorbar(image, ax=ax, label="centred alignment")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ConvergenceDisplay(Display):
     """Objective of a fit after every step.
 
@@ -579,7 +579,7 @@ class ConvergenceDisplay(Display):
             ax.set_title(f"duality gap {self.gap:.2g}", fontsize="medium")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class BoundaryDisplay(Display):
     """Decision boundary, margins and weights of a classifier in a plane, with samples.
 
