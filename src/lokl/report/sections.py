@@ -618,9 +618,9 @@ def reliability_section(
     Returns
     -------
     section : dict or None
-        A Plot for each figure ("calibration", "parity", "risk"; None if they do not apply), the
-        "points" of the second, a Column for each table, and the confusion matrix with its shades
-        and its most frequent mistakes.
+        The "title", a Plot for each figure ("calibration", "parity", "risk"; None if they do not
+        apply), the "points" of the second, a Column for each table, and the confusion matrix with
+        its shades and its most frequent mistakes.
     """
     explanation, n_classes = report.explanation, len(report.classes)
     if explanation is None or found is None:
@@ -635,7 +635,11 @@ def reliability_section(
     if known:
         risk = [(used, Interval(value.mean) if used == 1 else value) for used, value in found.risk]
         found = replace(found, risk=risk)
+    title = "How large are its errors?"
+    if n_classes:
+        title = "Can the probabilities be relied on?" if found.calibration else "When is it right?"
     return {
+        "title": title,
         "found": found,
         "score": score,
         "sets": sets_sentence(explanation, formatter),
@@ -799,9 +803,11 @@ def _about_samples(
         if len(rows):
             names = shorten_list([explanation.ids[k] for k in rows.tolist()], _NAMED)
             shown = f" {words}" + (f" ({names})" if kind == CONTRADICT else "")
+            # A sample has one state: another one may also have a decisive view.
+            noun = "other sample" if parts else "sample"
             parts += [
                 (", " if parts else "Check ", ""),
-                (count(len(rows), "sample"), f"status={kind}"),
+                (count(len(rows), noun), f"status={kind}"),
             ]
             parts.append((shown, ""))
     n_lacking = int((~explanation.presence.all(axis=1)).sum())
