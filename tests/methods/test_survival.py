@@ -284,6 +284,24 @@ def test_a_search_with_weights_finds_what_scikit_learn_finds(name, loss):
 
 
 @pytest.mark.parametrize("in_pipeline", [False, True])
+def test_a_search_is_explained_like_its_best_estimator(in_pipeline, tmp_path):
+    kernels = per_view(RBF(0.3), {"a": [0, 1], "b": [2, 3]})
+    search = KernelSearchCV(survival("UniformMKLSurvival", kernels=kernels), {"C": [0.1, 1.0, 5.0]})
+    search = make_pipeline(StandardScaler(), search) if in_pipeline else search
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the best")
+        search.fit(X, Y)
+    Z = search[0].transform(FRESH) if in_pipeline else FRESH
+    best = search[-1].best_estimator_ if in_pipeline else search.best_estimator_
+    lokl.save(search, tmp_path / "search.lokl")
+    expected = explain(best, Z)
+    for model in (search, lokl.load(tmp_path / "search.lokl")):
+        found = explain(model, FRESH)
+        for name in ("times", "survival", "alone_survival", "contributions", "predictions"):
+            np.testing.assert_allclose(getattr(found, name), getattr(expected, name))
+
+
+@pytest.mark.parametrize("in_pipeline", [False, True])
 def test_folds_of_a_search_have_equal_shares_of_events(in_pipeline):
     order = np.argsort(Y["event"])
     model, grid = survival("UniformMKLSurvival"), {"C": [0.1, 1.0]}

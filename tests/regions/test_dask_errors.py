@@ -9,7 +9,7 @@ import pytest
 from distributed_cases import TARGET, X, Y, classifier, regressor
 from distributed_cases import dask as chunked
 
-from lokl import RegionClassifier, UniformMKLClassifier, UniformMKLRegressor
+from lokl import RegionClassifier, RegionSurvival, UniformMKLClassifier, UniformMKLRegressor
 from lokl.distributed import fit
 
 
@@ -28,6 +28,7 @@ BAD[345, 1] = np.nan
     [
         (UniformMKLClassifier(), (chunked(X, 99), Y), "UniformMKLClassifier.*RegionClassifier"),
         (UniformMKLRegressor(), (chunked(X, 99), Y), "UniformMKLRegressor.*RegionRegressor"),
+        (RegionSurvival(), (chunked(X, 99), Y), "RegionSurvival .*in memory"),
         (RegionClassifier, (chunked(X, 99), Y), "class RegionClassifier"),
         (classifier(covers=0), (chunked(X, 99), Y), "covers .* 0"),
         (classifier(UniformMKLRegressor()), (chunked(X, 99), Y), "decision_function"),

@@ -147,7 +147,8 @@ def survival_at(model: Any, X: Any, times: Array) -> Array:
     Parameters
     ----------
     model : fitted survival model
-        Alone or at the end of pipelines, of any library with ``unique_times_``.
+        Alone, at the end of pipelines or the best of a search, of any library with
+        ``unique_times_``.
     X : samples
     times : array of shape (n_times,)
         Probabilities stay the same after the last time of the training samples.
@@ -161,9 +162,10 @@ def hazard_at(model: Any, X: Any, times: Array) -> Array:
 
 
 def _curves_at(model: Any, X: Any, times: Array, method: str, before: float) -> Array:
-    outer, prepared = next(iter(model_layers(model, X)))
-    values = getattr(outer, method)(prepared, return_array=True)
-    return np.asarray(steps_at(outer.unique_times_, np.asarray(values), times, before))
+    layers = model_layers(model, X)
+    with_curves, prepared = next(layer for layer in layers if hasattr(layer[0], method))
+    values = getattr(with_curves, method)(prepared, return_array=True)
+    return np.asarray(steps_at(with_curves.unique_times_, np.asarray(values), times, before))
 
 
 def risk_of_time(time: Array) -> Array:

@@ -1,6 +1,6 @@
 """Explaining predictions by removing views: each view alone, and all views but one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -205,7 +205,7 @@ class _Queried:
         self.layers = layers = list(model_layers(model, X))
         (self.outer, self.X), (self.inner, self.Z) = layers[0], layers[-1]
         self.given = model, X, views
-        self.times = _curve_times(self.outer, times)
+        self.times = _curve_times([layer for layer, _ in layers], times)
         views = named_views(model, views)
         explains = hasattr(self.inner, "contributions") and hasattr(self.inner, "weights")
         self.views = views_of(self.inner, views) if explains else []
@@ -520,13 +520,14 @@ class _Queried:
         return np.asarray(pairwise_disagreement(probabilities, self.usable.astype(float)))
 
 
-def _curve_times(model: Any, times: Any) -> Array | None:
+def _curve_times(layers: Sequence[Any], times: Any) -> Array | None:
     """Return the times of the curves of a survival model, None for other models."""
-    if not hasattr(model, "predict_survival_function"):
+    survival = [layer for layer in layers if hasattr(layer, "predict_survival_function")]
+    if not survival:
         return None
     if times is not None:
         return np.asarray(times, dtype=float)
-    known = model.unique_times_
+    known = survival[0].unique_times_
     return np.asarray(known[evenly_spaced(len(known), _CURVE_TIMES)])
 
 
