@@ -138,7 +138,7 @@ def read_sources(
         if source.is_view:
             check_columns(source)
         if len(source.frame) == 0:
-            raise TableError(f"{source.label} has a header and no rows")
+            raise TableError(f"{source.label} has a header and no rows; add rows, or leave it out")
     return sources
 
 
