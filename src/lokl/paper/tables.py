@@ -205,9 +205,10 @@ TIES = ("smallest", "largest")
 
 LEGEND = (
     "Mean (standard deviation) over the splits. Bold: better than all others of the set by both "
-    "deviations. *: farther from the published mean than its deviation, ‡: than two of them. †: "
-    "printed in bold, against the paper's own rule. Each expert: mean support of the machines of a "
-    "vote, whose support is the union. Counted is one method for each number of the paper."
+    "deviations. * and ‡: more than one and more than two published deviations from the published "
+    "mean. †: bold in the paper, against its own rule. Each expert: mean support of the SVMs of a "
+    "vote, whose own support is their union. The agreement counts one method for each number of "
+    "the paper."
 )
 
 
