@@ -43,6 +43,14 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture
+def default_hangup() -> Iterator[None]:
+    """Restore the default reaction to SIGHUP during a test, because `nohup` ignores it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.fixture(autouse=True)
 def close_figures() -> Iterator[None]:
     """Close the figures of a test: matplotlib warns if many are open."""

@@ -162,8 +162,8 @@ def test_commands_and_python_blocks_of_their_page_run_one_after_the_other(
             done = CliRunner().invoke(app, shlex.split(block)[1:])
             assert done.exit_code == 0, done.output
             told = done.output
-        elif told is not None:
-            # What the command before told; numbers differ in their last digits.
+        elif told is not None and not block.startswith("lokl "):
+            # Output of the last command; numbers differ in their last digits.
             for line in block.splitlines():
                 begin = re.split(r"\b\d+\.\d", line)[0].rstrip()
                 assert line == "..." or any(own.startswith(begin) for own in told.splitlines())

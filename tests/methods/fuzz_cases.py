@@ -212,7 +212,7 @@ def _quietly(kind):
 
 
 TABLES = {
-    "nullable": lambda frame: frame.convert_dtypes(convert_integer=False),
+    "nullable": lambda frame: frame.astype("Float64"),
     "categorical": lambda frame: frame.round(1).astype("category"),
     "polars": lambda frame: polars.from_pandas(frame),
     "pyarrow": lambda frame: pyarrow.Table.from_pandas(frame),

@@ -17,6 +17,7 @@ from lokl.study.run_folder import Records, RunCell, run_cells
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.usefixtures("default_hangup"),
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found in /proc"),
 ]
 

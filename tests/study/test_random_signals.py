@@ -19,6 +19,7 @@ from lokl.persistence import info
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.usefixtures("default_hangup"),
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found in /proc"),
 ]
 COUNT = int(os.environ.get("LOKL_SIGNALS", "4"))
