@@ -278,7 +278,9 @@ class KernelSearchCV(CalibratedPredictions, BaseSearchCV):
         )
 
     def _is_survival(self) -> bool:
-        return isinstance(next(iter(model_layers(self.estimator)))[0], SurvivalMixin)
+        # A pipeline may have no model yet, which a candidate then sets.
+        model, _ = next(model_layers(self.estimator), (None, None))
+        return isinstance(model, SurvivalMixin)
 
     def _check_scorers_accept_sample_weight(self) -> bool:
         # Concordance has no weights. A warning about every search with weights would not help.
