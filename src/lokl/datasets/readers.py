@@ -1012,7 +1012,7 @@ def read(
     --------
     lokl.datasets.load : Data sets by name.
     lokl.distributed.read : As Dask collections.
-    lokl.tables.read_table : Several tables with ids and text.
+    lokl.tables.read_table : Read several tables, joined by the ids of their samples.
 
     Examples
     --------

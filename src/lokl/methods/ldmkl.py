@@ -63,7 +63,7 @@ class Expert:
 
     See Also
     --------
-    lokl.LDMKLClassifier : Has one for each kernel, as ``experts_``.
+    lokl.LDMKLClassifier : Its attribute ``experts_`` contains one for each kernel.
 
     Examples
     --------

@@ -124,7 +124,7 @@ def report_from_model(
 
 
 def known_gene_sets(model: Any, X: Any, found: Any, views: Any = None) -> SummaryTable | None:
-    """Return the importance of gene sets if the explanation of a model has any."""
+    """Return the importance of gene sets, None if the model was not fitted on gene sets."""
     if found is None:
         return None
     return gene_set_importance(model, X, views=views, random_state=0)

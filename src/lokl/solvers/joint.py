@@ -22,14 +22,15 @@ from lokl.solvers.problem import Dual, Problem
 
 _smo = CompiledModule("lokl.solvers._smo")
 
-# Largest share of the data in the first round, and most samples.
+# The first round uses at most this share of the samples, and at most this many.
 _SHARE, _SAMPLE = 1 / 3, 4000
-# Violation that the first round leaves, and the part of its violation that a later round leaves:
-# pair moves cost less than a round.
+# Tolerance of the first round, and of later rounds relative to the violation at their start. Pair
+# moves cost less than a round, so that later rounds are solved tightly.
 _ROUGH, _REST = 0.1, 0.03
 # The next working set contains the samples whose moves would lose less than this.
 _MARGIN = 0.1
-# A problem is left if this share of a working set is free, or after so many rounds.
+# A problem is left to the solver of single problems if more than this share of a working set is
+# free, or after this many rounds.
 _FREE, _ROUNDS = 0.9, 12
 
 

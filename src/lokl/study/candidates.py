@@ -378,7 +378,7 @@ class WithViewFallback:
         return probabilities
 
     def survival_at(self, frame: Any, times: Array) -> Array:
-        """Return survival curves of the model, or of all training samples, at some times."""
+        """Return survival curves; that of all training samples for samples without the view."""
         present = self._present(frame)
         curves = survival_at(self.fallback, frame, times)
         if present.any():

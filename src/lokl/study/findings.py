@@ -41,7 +41,7 @@ _FROM_WARNINGS = {
         "learned weights repeat the class label and do not improve the score",
     ),
 }
-# Largest p-value that is not remarked on.
+# A finding reports p-values above this level.
 _CHANCE = 0.05
 # Share of the splits above which a warning of the fits becomes a finding.
 _OFTEN = 0.5

@@ -89,7 +89,7 @@ class CoxRegression(BaseEstimator):
 
 
 class KaplanMeier(BaseEstimator):
-    """The same risk, and the Kaplan-Meier estimate, for all samples.
+    """Baseline that predicts the same risk and the Kaplan-Meier estimate for all samples.
 
     Attributes
     ----------

@@ -207,7 +207,7 @@ class TrustedExpert:
 
     See Also
     --------
-    lokl.TrustedVoteClassifier : Has one for each kernel, as ``experts_``.
+    lokl.TrustedVoteClassifier : Its attribute ``experts_`` contains one for each kernel.
 
     Examples
     --------
